@@ -1,0 +1,1 @@
+"""The course's grading engine, hidden tests and mutants."""

@@ -1,0 +1,61 @@
+"""Wrong answers and right ones: what the checks are proven with.
+
+A chapter's `autograder/mutants/<chapter>.py` defines two lists, `MUTANTS` and `VARIANTS`. Each entry is the text of a
+solution cell, written out or made by editing the reference solution.
+"""
+
+from dataclasses import dataclass
+from textwrap import dedent
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer to one exercise.
+
+    `says` is the phrase that the failure message must contain; None marks a right answer. The text of the cell is
+    `source`, or the reference solution after replacing each `old` of `edits`, which must occur exactly once, by its
+    `new`.
+    """
+
+    exercise: str
+    title: str
+    says: str | None
+    source: str | None = None
+    edits: tuple[tuple[str, str], ...] = ()
+
+    def cell(self, reference: str) -> str:
+        """The text of the solution cell.
+
+        Args:
+            reference: the text of the reference solution's cell.
+
+        Raises:
+            ValueError: an edit's `old` does not occur exactly once, so that the answer would not be the one meant.
+        """
+        if self.source is not None:
+            return self.source
+        for old, new in self.edits:
+            if (count := reference.count(old)) != 1:
+                raise ValueError(f"{self.exercise}, {self.title!r}: {old!r} occurs {count} times in the reference")
+            reference = reference.replace(old, new)
+        return reference
+
+
+def mutant(exercise: str, title: str, says: str, source: str) -> Answer:
+    """A wrong answer, written out."""
+    return Answer(exercise, title, says, source=dedent(source).strip("\n"))
+
+
+def edit(exercise: str, title: str, says: str, *edits: tuple[str, str]) -> Answer:
+    """A wrong answer that differs from the reference by a few edits `(old, new)`."""
+    return Answer(exercise, title, says, edits=edits)
+
+
+def variant(exercise: str, title: str, source: str) -> Answer:
+    """A right answer written differently."""
+    return Answer(exercise, title, None, source=dedent(source).strip("\n"))
+
+
+def edited_variant(exercise: str, title: str, *edits: tuple[str, str]) -> Answer:
+    """A right answer that differs from the reference by a few edits `(old, new)`."""
+    return Answer(exercise, title, None, edits=edits)

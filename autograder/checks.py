@@ -1,0 +1,310 @@
+"""What hidden tests are written with: each function compares, and fails with a message that names the mistake.
+
+The tested objects are real ones in a notebook and proxies in the grader (`autograder.proxy.Remote`); the same test serves
+both. Where the two differ, the difference is made here.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from autograder import proxy
+
+# Fresh numbers at each run, without touching the random numbers of the notebook that is checked.
+_generator = torch.Generator()
+_generator.seed()
+
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+_METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
+_LEAVES_TORCH = {"tolist", "item", "numpy", "apply_", "map_", "__array__", "__float__", "__int__"}
+
+
+def randn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Standard normal numbers, new ones at each run."""
+    return torch.randn(*shape, generator=_generator, dtype=torch.float64).to(dtype)
+
+
+def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
+    """Random integers in `[low, high)`, new ones at each run."""
+    return torch.randint(low, high, tuple(shape), generator=_generator)
+
+
+def rand_weights(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Random attention weights: positive, the last dimension sums to 1."""
+    return randn(*shape, dtype=torch.float64).softmax(-1).to(dtype)
+
+
+def randomise(module: nn.Module) -> dict[str, Tensor]:
+    """Give every parameter of a module random, non-trivial values (all-ones weights hide mistakes).
+
+    Args:
+        module: a module, or the proxy of one.
+
+    Returns:
+        The new state dict in float64, for the oracle.
+    """
+    state = {
+        name: randn(*value.shape, dtype=torch.float64) * 0.5 if value.is_floating_point() else value
+        for name, value in module.state_dict().items()
+    }
+    parameters = {name for name, _ in module.named_parameters()}
+    state = {name: value if name in parameters else module.state_dict()[name] for name, value in state.items()}
+    module.load_state_dict({name: value.to(module.state_dict()[name].dtype) for name, value in state.items()})
+    return {name: value.double() if value.is_floating_point() else value for name, value in state.items()}
+
+
+def expect_tensor(
+    value: Any, shape: Sequence[int] | None = None, dtype: torch.dtype | None = None, name: str = "the result"
+) -> None:
+    """Fail unless `value` is a tensor of this shape and dtype."""
+    assert value is not None, f"{name} is None: is there a `return`?"
+    assert isinstance(value, Tensor), f"{name} should be a torch.Tensor, got {_kind(value)}"
+    if shape is not None:
+        assert tuple(value.shape) == tuple(shape), f"{name} should have shape {tuple(shape)}, got {tuple(value.shape)}"
+    if dtype is not None:
+        assert value.dtype == dtype, f"{name} should keep dtype {dtype}, got {value.dtype}"
+
+
+def expect_close(
+    value: Any,
+    expected: Tensor,
+    name: str = "the result",
+    mistakes: Mapping[str, Callable[[], Tensor]] | None = None,
+    dtype: torch.dtype | None = None,
+    tolerance: float | None = None,
+) -> None:
+    """Fail unless `value` is a tensor with the expected shape, dtype and values.
+
+    Args:
+        value: what the student's code returned.
+        expected: the oracle's result, usually in float64.
+        name: what the message calls it.
+        mistakes: typical causes, each with a function that computes what that mistake would give; the first that matches is
+            named in the message. A wrong result of another shape counts too.
+        dtype: the dtype that `value` must have, if it matters.
+        tolerance: relative and absolute; fit to the value's dtype by default.
+    """
+    expect_tensor(value, None, None, name)
+    value = value.detach()
+    if value.shape != expected.shape:
+        cause = _cause(value, expected, mistakes, tolerance)
+        raise AssertionError(f"{name} should have shape {tuple(expected.shape)}, got {tuple(value.shape)}{cause}")
+    expect_tensor(value, expected.shape, dtype, name)
+    if _close(value, expected, tolerance):
+        return
+    if value.is_floating_point() and value.isnan().any() and not expected.isnan().any():
+        raise AssertionError(f"{name} contains NaN{_cause(value, expected, mistakes, tolerance)}")
+    raise AssertionError(f"{name} {_difference(value, expected)}{_cause(value, expected, mistakes, tolerance)}")
+
+
+def _close(value: Tensor, expected: Tensor, tolerance: float | None) -> bool:
+    if value.shape != expected.shape:
+        return False
+    limit = tolerance or _TOLERANCE.get(value.dtype, 0.0)
+    return torch.allclose(value.double(), expected.detach().double(), rtol=limit, atol=limit, equal_nan=True)
+
+
+def _cause(value: Tensor, expected: Tensor, mistakes: Mapping | None, tolerance: float | None) -> str:
+    for cause, compute in (mistakes or {}).items():
+        try:
+            wrong = compute()
+        except (RuntimeError, IndexError, ValueError):
+            continue  # this mistake cannot be made at these sizes
+        if _close(value, wrong, tolerance) and not _close(wrong, expected, tolerance):
+            return f". Likely cause: {cause}"
+    return ""
+
+
+def _difference(value: Tensor, expected: Tensor) -> str:
+    if value.numel() == 1:
+        return f"should be {expected.item():.6g}, got {value.item():.6g}"
+    gap = (value.double() - expected.detach().double()).abs().nan_to_num(nan=float("inf"))
+    where = [int(i) for i in torch.unravel_index(gap.argmax(), gap.shape)]
+    index = ", ".join(map(str, where))
+    count = int((gap > _TOLERANCE.get(value.dtype, 0.0)).sum())
+    return (
+        f"has {count} wrong entries of {gap.numel()}; the farthest off is [{index}]: "
+        f"expected {expected[tuple(where)].item():.6g}, got {value[tuple(where)].item():.6g}"
+    )
+
+
+@contextmanager
+def unchanged(**tensors: Tensor) -> Iterator[None]:
+    """Fail if the code inside changes one of these tensors in place."""
+    before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    yield
+    for name, tensor in tensors.items():
+        same = torch.equal(tensor.detach().nan_to_num(), before[name].nan_to_num())
+        assert same, f"the input `{name}` was changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"
+
+
+def expect_gradients(
+    function: Callable[..., Tensor],
+    oracle: Callable[..., Tensor],
+    inputs: Mapping[str, Tensor],
+    mistakes: Mapping[str, Callable[..., Tensor]] | None = None,
+) -> None:
+    """Fail unless gradients flow from the result to each floating-point input and equal the oracle's.
+
+    Args:
+        function: the student's function, called with `inputs` in order, in float64; it returns one tensor.
+        oracle: the same, right.
+        inputs: name and value of each argument; names are used in messages.
+        mistakes: typical causes, each with a function that computes the gradients' wrong value (see `expect_close`),
+            called with the same inputs as the oracle.
+    """
+    with torch.enable_grad():
+        mine, theirs = _leaves(inputs), _leaves(inputs)
+        result, expected = function(*mine), oracle(*theirs)
+        expect_tensor(result, expected.shape)
+        assert result.requires_grad, (
+            "the result is cut off from the graph, so nothing can learn through it: "
+            "remove `.detach()`, `.data`, `.item()`, `torch.tensor(...)` or `torch.no_grad()`"
+        )
+        direction = randn(*expected.shape, dtype=torch.float64)
+        floats = [(name, a, b) for name, a, b in zip(inputs, mine, theirs, strict=True) if _is_float(a)]
+        got = torch.autograd.grad(result, [a for _, a, _ in floats], direction.to(result.dtype), allow_unused=True)
+        wanted = torch.autograd.grad(expected, [b for _, _, b in floats], direction, allow_unused=True)
+    for (name, a, _), gradient, right in zip(floats, got, wanted, strict=True):
+        right = torch.zeros_like(a) if right is None else right
+        if gradient is None and right.any():
+            raise AssertionError(
+                f"no gradient reaches `{name}`: the result is cut off from it (`.detach()`, `.data`, `torch.no_grad()`?)"
+            )
+        gradient = torch.zeros_like(a) if gradient is None else gradient
+        wrong = {
+            cause: lambda f=f, name=name: _gradient(f, inputs, direction, name) for cause, f in (mistakes or {}).items()
+        }
+        expect_close(gradient, right, f"the gradient with respect to `{name}`", wrong, tolerance=1e-7)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _leaves(inputs: Mapping[str, Any]) -> list[Any]:
+    return [v.detach().double().clone().requires_grad_() if _is_float(v) else v for v in inputs.values()]
+
+
+def _gradient(function: Callable[..., Tensor], inputs: Mapping[str, Any], direction: Tensor, name: str) -> Tensor:
+    with torch.enable_grad():
+        leaves = _leaves(inputs)
+        leaf = leaves[list(inputs).index(name)]
+        (gradient,) = torch.autograd.grad(function(*leaves), [leaf], direction, allow_unused=True)
+    return torch.zeros_like(leaf) if gradient is None else gradient
+
+
+def expect_parameter_gradients(module: nn.Module, loss: Tensor) -> None:
+    """Backpropagate and fail unless each parameter of the module receives a gradient that is not all zero.
+
+    Args:
+        module: a module, or the proxy of one.
+        loss: a scalar computed through it.
+    """
+    module.zero_grad()
+    loss.backward()
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None and parameter.grad.any(), (
+            f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the result"
+        )
+
+
+class _Recorder(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+def record_calls(function: Callable, *args: Any) -> list[str]:
+    """The names of torch's functions and tensor methods that a call makes, in order, without those that only read sizes."""
+    if type(function) is proxy.Remote:
+        names = proxy.record_calls(function, args, {})
+    else:
+        with _Recorder() as recorder:
+            function(*args)
+        names = recorder.names
+    return [name for name in names if name not in _METADATA]
+
+
+def expect_no_loop(function: Callable, small: Sequence[Any], large: Sequence[Any], over: str) -> None:
+    """Fail if the work is done in a Python loop: the number of torch calls must not grow with the input.
+
+    Args:
+        function: the student's function.
+        small: arguments.
+        large: the same arguments with each size larger.
+        over: what a loop could run over, for the message: "positions, batch items or heads".
+    """
+    few, many = record_calls(function, *small), record_calls(function, *large)
+    assert len(few) == len(many), (
+        f"this exercise is to be solved without a loop over {over}: the code makes {len(few)} calls to torch on a small "
+        f"input and {len(many)} on a larger one, so some `for`, `while`, comprehension, `map` or recursion is at work"
+    )
+    expect_not_calling(function, small, _LEAVES_TORCH, "stay within torch: Python numbers need a loop and lose the gradient")
+
+
+def expect_not_calling(function: Callable, args: Sequence[Any], forbidden: set[str], advice: str) -> None:
+    """Fail if a call uses one of these functions of torch."""
+    used = sorted(set(record_calls(function, *args)) & forbidden)
+    assert not used, f"the code calls `{used[0]}`: {advice}"
+
+
+def expect_raises(error: type[Exception], call: Callable[[], Any], what: str) -> None:
+    """Fail unless `call()` raises this error."""
+    try:
+        call()
+    except error:
+        return
+    except NotImplementedError:
+        raise
+    except Exception as other:
+        raise AssertionError(
+            f"{what} should raise {error.__name__}, but raised {type(other).__name__}: {other}"
+        ) from other
+    raise AssertionError(f"{what} should raise {error.__name__}, but nothing was raised")
+
+
+def place(helper: Callable, beside: Any) -> Any:
+    """A helper that student code is to receive, in the process where that code lives.
+
+    Args:
+        helper: a function or class that uses nothing but its arguments, `torch`, `nn` and `F`. Student code can read it, so
+            it must hold no expected value.
+        beside: the student's object that it will meet.
+
+    Returns:
+        The helper itself in a notebook, a proxy in the grader.
+    """
+    if type(beside) is proxy.Remote:
+        return proxy.place(textwrap.dedent(inspect.getsource(helper)), helper.__name__, beside=beside)
+    return helper
+
+
+def seed(number: int, beside: Any) -> None:
+    """Seed torch's default generator where the student's object lives."""
+    if type(beside) is proxy.Remote:
+        proxy.seed(number, beside=beside)
+    else:
+        torch.manual_seed(number)
+
+
+def source_of(function: Any) -> str:
+    """The text of the definition of a student's function or class."""
+    if type(function) is proxy.Remote:
+        return proxy.source_of(function)
+    return textwrap.dedent(inspect.getsource(function))
+
+
+def _kind(value: Any) -> str:
+    name = getattr(value, "__class__", type(value)).__name__
+    return f"{name} ({value!r})" if isinstance(value, bool | int | float | str) else f"a {name}"

@@ -1,0 +1,115 @@
+"""The course as data: where it lies, its chapters, their exercises and points."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class CourseError(Exception):
+    """Bad input, told in one line that a reader can act on."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: its name is the `grade_id` of its solution cell."""
+
+    name: str
+    points: float
+    kind: str = "code"
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One chapter: `folder` orders it and names nbgrader's assignment, `module` names its notebook."""
+
+    folder: str
+    module: str
+    title: str
+    exercises: tuple[Exercise, ...]
+
+    @property
+    def number(self) -> str:
+        """The two digits that the folder starts with."""
+        return self.folder[:2]
+
+    @property
+    def points(self) -> float:
+        """The sum over the chapter's exercises."""
+        return sum(exercise.points for exercise in self.exercises)
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course folder and what its curriculum promises."""
+
+    root: Path
+    curriculum: tuple[Chapter, ...]
+
+    @property
+    def chapters(self) -> list[Chapter]:
+        """The chapters that are here: in the repository those with a solution, in a student's copy those handed out."""
+        folder = self.root / "solutions" if self.has_solutions else self.root / "notebooks"
+        return [c for c in self.curriculum if (folder / c.folder / f"{c.module}.ipynb").is_file()]
+
+    @property
+    def has_solutions(self) -> bool:
+        """Whether this is the whole repository rather than the copy that students get."""
+        return any((self.root / "solutions").glob("*/*.ipynb"))
+
+    def solution(self, chapter: Chapter) -> Path:
+        """The notebook that is edited by hand."""
+        return self.root / "solutions" / chapter.folder / f"{chapter.module}.ipynb"
+
+    def notebook(self, chapter: Chapter) -> Path:
+        """The notebook that students get."""
+        return self.root / "notebooks" / chapter.folder / f"{chapter.module}.ipynb"
+
+    def find(self, name: str) -> Chapter:
+        """The chapter with this folder, module or number.
+
+        Args:
+            name: "01", "1", "weighted_averages" or "01_weighted_averages"; a trailing slash does no harm.
+
+        Raises:
+            CourseError: no chapter is called so.
+        """
+        wanted = Path(name).name
+        for chapter in self.chapters:
+            if wanted in (chapter.folder, chapter.module, chapter.number, str(int(chapter.number))):
+                return chapter
+        known = ", ".join(c.folder for c in self.chapters)
+        raise CourseError(f"there is no chapter {name!r}; the chapters here are {known}")
+
+    def select(self, names: list[str] | None) -> list[Chapter]:
+        """The named chapters, in the course's order; all of them when none is named."""
+        if not names:
+            return self.chapters
+        chosen = {self.find(name).folder for name in names}
+        return [c for c in self.chapters if c.folder in chosen]
+
+
+def find_course(start: Path | None = None) -> Course:
+    """The course that the working directory, or `start`, belongs to.
+
+    Args:
+        start: a folder inside the course; the working directory by default.
+
+    Returns:
+        The course, with the curriculum that `curriculum.toml` promises.
+
+    Raises:
+        CourseError: no folder from `start` upwards holds a course.
+    """
+    here = (start or Path.cwd()).resolve()
+    for root in (here, *here.parents):
+        for folder in ("solutions", "notebooks"):
+            if (file := root / folder / "curriculum.toml").is_file():
+                return Course(root, _read_curriculum(file))
+    raise CourseError(f"{here} is not inside the course: no solutions/curriculum.toml here or above; change into its folder")
+
+
+def _read_curriculum(file: Path) -> tuple[Chapter, ...]:
+    chapters = tomllib.loads(file.read_text(encoding="utf-8"))["chapter"]
+    return tuple(
+        Chapter(c["folder"], c["module"], c["title"], tuple(Exercise(**e) for e in c["exercises"])) for c in chapters
+    )
