@@ -1,7 +1,7 @@
 """What hidden tests are written with: each function compares, and fails with a message that names the mistake.
 
-The tested objects are real ones in a notebook and proxies in the grader (`autograder.proxy.Remote`); the same test serves
-both. Where the two differ, the difference is made here.
+The tested objects are real ones in a notebook and proxies in the grader (`autograder.proxy.Remote`); the same test
+serves both. Where the two differ, the difference is made here.
 """
 
 import inspect
@@ -25,7 +25,7 @@ _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "
 _LEAVES_TORCH = {"tolist", "item", "numpy", "apply_", "map_", "__array__", "__float__", "__int__"}
 
 
-def randn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Standard normal numbers, new ones at each run."""
     return torch.randn(*shape, generator=_generator, dtype=torch.float64).to(dtype)
 
@@ -35,9 +35,9 @@ def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
     return torch.randint(low, high, tuple(shape), generator=_generator)
 
 
-def rand_weights(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+def rand_weights(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Random attention weights: positive, the last dimension sums to 1."""
-    return randn(*shape, dtype=torch.float64).softmax(-1).to(dtype)
+    return randn(*shape).softmax(-1).to(dtype)
 
 
 def randomise(module: nn.Module) -> dict[str, Tensor]:
@@ -85,8 +85,8 @@ def expect_close(
         value: what the student's code returned.
         expected: the oracle's result, usually in float64.
         name: what the message calls it.
-        mistakes: typical causes, each with a function that computes what that mistake would give; the first that matches is
-            named in the message. A wrong result of another shape counts too.
+        mistakes: typical causes, each with a function that computes what that mistake would give; the first that
+            matches is named in the message. A wrong result of another shape counts too.
         dtype: the dtype that `value` must have, if it matters.
         tolerance: relative and absolute; fit to the value's dtype by default.
     """
@@ -141,7 +141,9 @@ def unchanged(**tensors: Tensor) -> Iterator[None]:
     yield
     for name, tensor in tensors.items():
         same = torch.equal(tensor.detach().nan_to_num(), before[name].nan_to_num())
-        assert same, f"the input `{name}` was changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"
+        assert same, (
+            f"the input `{name}` was changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"
+        )
 
 
 def expect_gradients(
@@ -175,7 +177,8 @@ def expect_gradients(
         right = torch.zeros_like(a) if right is None else right
         if gradient is None and right.any():
             raise AssertionError(
-                f"no gradient reaches `{name}`: the result is cut off from it (`.detach()`, `.data`, `torch.no_grad()`?)"
+                f"no gradient reaches `{name}`: the result is cut off from it "
+                "(`.detach()`, `.data`, `torch.no_grad()`?)"
             )
         gradient = torch.zeros_like(a) if gradient is None else gradient
         wrong = {
@@ -215,24 +218,110 @@ def expect_parameter_gradients(module: nn.Module, loss: Tensor) -> None:
         )
 
 
-class _Recorder(TorchFunctionMode):
+def call(function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call a student's function; an exception becomes a failure that says for which arguments it was raised."""
+    try:
+        return function(*args, **kwargs)
+    except (AssertionError, NotImplementedError):
+        raise
+    except Exception as error:
+        given = ", ".join([_describe(a) for a in args] + [f"{k}={_describe(v)}" for k, v in kwargs.items()])
+        raise AssertionError(f"the call with {given} raised {type(error).__name__}: {error}") from error
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return repr(value) if isinstance(value, bool | int | float | str | None) else _kind(value)
+
+
+def expect_matches(
+    function: Callable[..., Tensor],
+    oracle: Callable[..., Tensor],
+    cases: Sequence[Mapping[str, Any]],
+    mistakes: Mapping[str, Callable[..., Tensor]] | None = None,
+    name: str = "the result",
+    gradients: bool = True,
+) -> None:
+    """Fail unless a function equals its oracle on every case, and behaves.
+
+    Checked in float32 and float64: shape, dtype, values, inputs left unchanged; then, on the first case, the gradients
+    and that results stay on the device of the inputs.
+
+    Args:
+        function: the student's function; it returns one tensor.
+        oracle: the same, right; called in float64.
+        cases: arguments by name, in the order of the signature. Put a case with equal sizes first, where a mix-up of
+            two sizes gives a wrong value that can be diagnosed, then the unequal ones.
+        mistakes: typical causes, each with the function that makes that mistake, called like the oracle.
+        name: what the message calls the result.
+        gradients: whether the result is differentiable.
+    """
+    for case in cases:
+        right = {n: v.double() if _is_float(v) else v for n, v in case.items()}
+        wrong = {cause: lambda f=f, right=right: f(*right.values()) for cause, f in (mistakes or {}).items()}
+        for dtype in (torch.float32, torch.float64):
+            inputs = {n: v.to(dtype) if _is_float(v) else v for n, v in case.items()}
+            with unchanged(**{n: v for n, v in inputs.items() if isinstance(v, Tensor)}):
+                value = call(function, *inputs.values())
+            expected = oracle(*right.values())
+            expect_close(value, expected, name, wrong, dtype if expected.is_floating_point() else expected.dtype)
+    if gradients:
+        expect_gradients(function, oracle, cases[0], mistakes)
+    expect_device(function, cases[0])
+
+
+def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any]) -> None:
+    """Fail if a function makes new tensors on the CPU rather than where its inputs are.
+
+    Torch's "meta" device, which computes shapes only, stands in for a GPU.
+
+    Args:
+        function: a function already known to work on the CPU.
+        inputs: its arguments by name.
+    """
+    elsewhere = [v.to("meta") if isinstance(v, Tensor) else v for v in inputs.values()]
+    try:
+        calls = _record(function, elsewhere)
+    except Exception as error:
+        # Code may look at values, and the meta device has none; but it may not mix devices.
+        mixed = any(hint in str(error) for hint in ("same device", "expected device", "Cannot copy out of meta"))
+        calls = ["?@cpu"] if mixed else []
+    made = [name for name, _, device in (c.partition("@") for c in calls) if device == "cpu"]
+    assert not made, (
+        f"the code makes a tensor on the CPU (`{made[0]}`) and fails when its inputs are on a GPU: "
+        "use `x.new_zeros(...)`, or pass `device=x.device`"
+    )
+
+
+class CallRecorder(TorchFunctionMode):
+    """Notes each call to torch's functions and tensor methods as "name", or "name@device" when it gives a tensor.
+
+    Scalars (tensors without dimensions) mix with any device, so they count as no tensor.
+    """
+
     def __init__(self) -> None:
         super().__init__()
-        self.names: list[str] = []
+        self.calls: list[str] = []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.names.append(getattr(func, "__name__", str(func)))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", str(func))
+        self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)
+        return result
+
+
+def _record(function: Callable, args: Sequence[Any]) -> list[str]:
+    if type(function) is proxy.Remote:
+        return proxy.record_calls(function, args, {})
+    with CallRecorder() as recorder:
+        function(*args)
+    return recorder.calls
 
 
 def record_calls(function: Callable, *args: Any) -> list[str]:
-    """The names of torch's functions and tensor methods that a call makes, in order, without those that only read sizes."""
-    if type(function) is proxy.Remote:
-        names = proxy.record_calls(function, args, {})
-    else:
-        with _Recorder() as recorder:
-            function(*args)
-        names = recorder.names
+    """The torch functions and tensor methods that a call uses, in order, but for those that only read sizes."""
+    names = [call.partition("@")[0] for call in _record(function, args)]
     return [name for name in names if name not in _METADATA]
 
 
@@ -247,10 +336,12 @@ def expect_no_loop(function: Callable, small: Sequence[Any], large: Sequence[Any
     """
     few, many = record_calls(function, *small), record_calls(function, *large)
     assert len(few) == len(many), (
-        f"this exercise is to be solved without a loop over {over}: the code makes {len(few)} calls to torch on a small "
-        f"input and {len(many)} on a larger one, so some `for`, `while`, comprehension, `map` or recursion is at work"
+        f"this exercise is to be solved without a loop over {over}: the code makes {len(few)} calls to torch on a "
+        f"small input and {len(many)} on a larger one, so a `for`, `while`, comprehension, `map` or recursion is there"
     )
-    expect_not_calling(function, small, _LEAVES_TORCH, "stay within torch: Python numbers need a loop and lose the gradient")
+    expect_not_calling(
+        function, small, _LEAVES_TORCH, "stay within torch: Python numbers need a loop and lose the gradient"
+    )
 
 
 def expect_not_calling(function: Callable, args: Sequence[Any], forbidden: set[str], advice: str) -> None:
@@ -278,8 +369,8 @@ def place(helper: Callable, beside: Any) -> Any:
     """A helper that student code is to receive, in the process where that code lives.
 
     Args:
-        helper: a function or class that uses nothing but its arguments, `torch`, `nn` and `F`. Student code can read it, so
-            it must hold no expected value.
+        helper: a function or class that uses nothing but its arguments, `torch`, `nn` and `F`. Student code can read
+            it, so it must hold no expected value.
         beside: the student's object that it will meet.
 
     Returns:

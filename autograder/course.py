@@ -105,7 +105,9 @@ def find_course(start: Path | None = None) -> Course:
         for folder in ("solutions", "notebooks"):
             if (file := root / folder / "curriculum.toml").is_file():
                 return Course(root, _read_curriculum(file))
-    raise CourseError(f"{here} is not inside the course: no solutions/curriculum.toml here or above; change into its folder")
+    raise CourseError(
+        f"{here} is not inside the course: no solutions/curriculum.toml here or above; change into its folder"
+    )
 
 
 def _read_curriculum(file: Path) -> tuple[Chapter, ...]:

@@ -1,0 +1,153 @@
+"""The kill table: every wrong answer must fail with its message, every right answer must pass."""
+
+import contextlib
+import importlib
+import io
+import linecache
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import nbformat
+from nbformat import NotebookNode
+from rich.console import Console
+from rich.table import Table
+
+from autograder import chapters as loader
+from autograder.answers import Answer
+from autograder.course import Chapter, Course, Exercise
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the checks said of one answer: `message` is empty when it passed."""
+
+    answer: Answer
+    message: str
+
+    @property
+    def as_meant(self) -> bool:
+        """A wrong answer failed with its phrase, or a right one passed."""
+        says = self.answer.says
+        return not self.message if says is None else bool(self.message) and says.lower() in self.message.lower()
+
+
+def answers(chapter: Chapter) -> list[Answer]:
+    """The wrong and right answers of a chapter, wrong ones first."""
+    module = importlib.import_module(f"autograder.mutants.{chapter.module}")
+    return [*module.MUTANTS, *module.VARIANTS]
+
+
+def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
+    """The cell with this `grade_id`."""
+    return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
+
+
+def check_cells(notebook: NotebookNode, exercise: str) -> list[NotebookNode]:
+    """The check cells of one exercise: `<exercise>_check`, `<exercise>_check_2`, …"""
+    prefix = f"{exercise}_check"
+    return [
+        cell
+        for cell in notebook.cells
+        if (name := cell.metadata.get("nbgrader", {}).get("grade_id", "")) == prefix or name.startswith(f"{prefix}_")
+    ]
+
+
+def with_answer(notebook: NotebookNode, answer: Answer) -> NotebookNode:
+    """A copy of a chapter's notebook with one solution replaced."""
+    changed = nbformat.from_dict(notebook)
+    cell = cell_of(changed, answer.exercise)
+    cell.source = answer.cell(cell.source)
+    return changed
+
+
+def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
+    """Run an answer and its checks on real objects in this process, as a notebook does.
+
+    Args:
+        notebook: the chapter's solution; the working directory must be its folder.
+        answer: the answer in place of the reference's.
+    """
+    changed = with_answer(notebook, answer)
+    namespace: dict = {"__name__": "__main__"}
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for number, cell in enumerate(c for c in changed.cells if c.cell_type == "code"):
+                if not _is_check(cell):
+                    loader.execute_definitions(loader.definitions([cell.source]), f"<cell {number}>", namespace)
+            for cell in check_cells(changed, answer.exercise):
+                source = cell.source
+                linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
+                exec(compile(source, "<check>", "exec"), namespace)
+        except Exception as error:
+            return Verdict(answer, f"{type(error).__name__}: {error}")
+    return Verdict(answer, "")
+
+
+def _is_check(cell: NotebookNode) -> bool:
+    return bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def judge_chapter(course: Course, chapter: Chapter) -> Iterator[Verdict]:
+    """The verdicts on all answers of a chapter, on real objects."""
+    path = course.solution(chapter)
+    notebook = nbformat.read(path, as_version=4)
+    with contextlib.chdir(path.parent):
+        for answer in answers(chapter):
+            yield judge_in_notebook(notebook, answer)
+
+
+def shortfalls(exercise: Exercise, exercise_answers: list[Answer]) -> list[str]:
+    """What an exercise lacks of the 8 mutants and 3 variants of a function, 12 and 4 of a class."""
+    least_mutants, least_variants = (12, 4) if exercise.name[0].isupper() else (8, 3)
+    mutants = sum(a.says is not None for a in exercise_answers)
+    variants = len(exercise_answers) - mutants
+    lacks = []
+    if mutants < least_mutants:
+        lacks.append(f"{exercise.name} has {mutants} mutants, not {least_mutants}")
+    if variants < least_variants:
+        lacks.append(f"{exercise.name} has {variants} variants, not {least_variants}")
+    return lacks
+
+
+def print_kill_table(course: Course, chosen: list[Chapter]) -> bool:
+    """Judge every answer of the chosen chapters and print the table.
+
+    Returns:
+        Whether every mutant died with its phrase, every variant passed, and no exercise has too few of either.
+    """
+    console = Console()
+    table = Table("chapter", "exercise", "mutants killed", "messages matched", "variants accepted")
+    complaints = []
+    for chapter in chosen:
+        verdicts = list(judge_chapter(course, chapter))
+        for exercise in chapter.exercises:
+            if exercise.kind == "written":
+                continue
+            own = [v for v in verdicts if v.answer.exercise == exercise.name]
+            wrong = [v for v in own if v.answer.says is not None]
+            right = [v for v in own if v.answer.says is None]
+            table.add_row(
+                chapter.folder,
+                exercise.name,
+                f"{sum(bool(v.message) for v in wrong)}/{len(wrong)}",
+                f"{sum(v.as_meant for v in wrong)}/{len(wrong)}",
+                f"{sum(v.as_meant for v in right)}/{len(right)}",
+            )
+            complaints += shortfalls(exercise, [v.answer for v in own])
+            complaints += [_complaint(v) for v in own if not v.as_meant]
+    console.print(table)
+    for complaint in complaints:
+        console.print(complaint, markup=False, highlight=False)
+    return not complaints
+
+
+def _complaint(verdict: Verdict) -> str:
+    answer = verdict.answer
+    where = f"{answer.exercise}, {answer.title!r}"
+    if answer.says is None:
+        return f"{where}: a right answer, rejected: {verdict.message}"
+    if not verdict.message:
+        return f"{where}: a wrong answer, accepted"
+    return f"{where}: should say {answer.says!r}, said: {verdict.message}"
