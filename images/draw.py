@@ -321,7 +321,7 @@ def weighted_average(svg: ET.Element) -> None:
     text(svg, 360, 378, f"y_{{i}} = Σ_{{j}} w_{{ij}} x_{{j}} = {total} = ({number(mix[0])}, {number(mix[1])})", size=18)
 
 
-@diagram("One matrix product computes all the averages", 392)
+@diagram("One matrix product computes all the averages", 400)
 def matrix_form(svg: ET.Element) -> None:
     """W of shape (n, m) times X of shape (m, d) gives Y of shape (n, d): row i of W and column k of X meet in one
     cell of Y. The two sides called m must be equally long; they are summed over and vanish."""
@@ -339,6 +339,8 @@ def matrix_form(svg: ET.Element) -> None:
         text(svg, x + 17 * columns, top - 16, along, size=19)
         text(svg, x - 18, 206, down, size=19)
         shape(svg, x + 17 * columns, 312, f"({down}, {along})")
+    for x, y, width, height in ((62, 189, 170, 34), (398, 121, 34, 170), (624, 189, 34, 34)):
+        add(svg, "rect", x=x, y=y, width=width, height=height, fill="none", stroke=INK, stroke_width=4)
     text(svg, 272, 206, "×", size=26)
     text(svg, 500, 206, "=", size=26)
     text(svg, 360, 348, "Y[i, k] = Σ_{j} W[i, j] X[j, k]", size=18)
@@ -357,10 +359,10 @@ def self_attention_basic(svg: ET.Element) -> None:
     weights = [[math.exp(score) / sum(map(math.exp, row)) for score in row] for row in scores]
     y = [[sum(w * row[k] for w, row in zip(row_weights, x, strict=True)) for k in (0, 1)] for row_weights in weights]
     panels = (
-        (26, 42, "x", x, lambda value: INPUT, "(n, d)"),
-        (168, 46, "dot product\nof every pair", scores, lambda value: KEY if value < 0 else WHITE, "(n, n)"),
-        (364, 52, "softmax\nof each row", weights, heat, "(n, n)"),
-        (580, 57, "y: averages\nof x", y, lambda value: OUTPUT, "(n, d)"),
+        (26, 42, "x", x, lambda value: INPUT, "(B, n, d)"),
+        (168, 46, "dot product\nof every pair", scores, lambda value: KEY if value < 0 else WHITE, "(B, n, n)"),
+        (364, 52, "softmax\nof each row", weights, heat, "(B, n, n)"),
+        (580, 57, "y: averages\nof x", y, lambda value: OUTPUT, "(B, n, d)"),
     )
     for left, width, name, values, fill, size in panels:
         middle = left + width * len(values[0]) / 2
@@ -572,7 +574,7 @@ def position_encoding(svg: ET.Element) -> None:
     text(svg, 625, 398, "one row of pe", size=16)
 
 
-@diagram("Three ways to say where a token stands", 504)
+@diagram("Three ways to say where a token stands", 508)
 def add_concat_expand(svg: ET.Element) -> None:
     """Add: x and p of the same shape are summed. Concat: p is put beside x, so that the features double. Expand: each
     pair of positions looks up the row of its distance in a table, giving one vector for every pair."""
@@ -620,6 +622,7 @@ def add_concat_expand(svg: ET.Element) -> None:
             height=cell,
         )
     shape(svg, 560, top + 106, "(n, n, d)")
+    text(svg, 700, top + 130, "a row for each distance", size=16, anchor="end")
 
 
 # ---- 06 transformer_block
@@ -764,7 +767,7 @@ def seq2seq_attention(svg: ET.Element) -> None:
     shape(svg, 235, 504, "(B, 2·encoder_hidden)")
     box(svg, 480, 262, 100, 42, "hidden", QUERY)
     box(svg, 600, 262, 90, 42, "a", INPUT)
-    text(svg, 645, 246, "word before", size=16)
+    text(svg, 636, 246, "previous word", size=16)
     arrow(svg, (480, 283), (430, 283))
     arrow(svg, (530, 304), (530, 428))
     arrow(svg, (645, 304), (645, 428))
