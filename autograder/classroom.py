@@ -1,0 +1,213 @@
+"""A whole class: which notebooks were handed in, graded side by side on Dask workers, written down by one process.
+
+A worker reads one notebook, grades it in its own warm sandbox and sends back items and the graded notebook. This
+process alone writes: the marks in one transaction, then the graded notebook under its final name, then the receipt that
+lets the next run skip what has not changed. Whatever is interrupted in between is graded again.
+"""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook
+from nbgrader.apps.baseapp import NbGrader
+
+from autograder import gradebook
+from autograder.course import Chapter, Course, CourseError
+from autograder.warm import Job, Outcome, grade_job, ungraded
+
+RECEIPT = ".autograder.json"
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """One notebook to grade."""
+
+    student: str
+    chapter: Chapter
+    path: Path
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What a hand-in came to: a dictionary for each check cell, and why it could not be graded, if it could not."""
+
+    student: str
+    chapter: Chapter
+    items: list[dict]
+    ungradable: str = ""
+
+
+def find_hand_ins(submitted: Path, chapters: list[Chapter], student: str | None = None) -> list[HandIn]:
+    """The notebooks that lie under `submitted` as nbgrader lays them out.
+
+    Args:
+        submitted: the folder that holds a folder for each student.
+        chapters: the chapters to grade.
+        student: only this student's.
+
+    Returns:
+        One entry for each chapter folder that a student handed in, whether or not its notebook is there.
+    """
+    students = sorted(f.name for f in submitted.iterdir() if f.is_dir() and not f.name.startswith("."))
+    return [
+        HandIn(name, chapter, submitted / name / chapter.folder / f"{chapter.module}.ipynb")
+        for name in students
+        for chapter in chapters
+        if student in (None, name) and (submitted / name / chapter.folder).is_dir()
+    ]
+
+
+def grade_class(
+    course: Course,
+    nbgrader: NbGrader,
+    hand_ins: list[HandIn],
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    unsafe: bool = False,
+) -> Iterator[Marked]:
+    """Grade hand-ins, write their marks and graded notebooks, and tell of each as soon as it is written.
+
+    Args:
+        course: the course, with its solutions.
+        nbgrader: nbgrader, configured (`gradebook.configure`).
+        hand_ins: what to grade; one that was graded before and has not changed since keeps its marks.
+        workers: how many processes grade on this machine; 1 is this process itself.
+        scheduler: the address of a Dask scheduler whose workers grade instead.
+        unsafe: run students' code without a sandbox.
+
+    Returns:
+        An iterator over the results, in no fixed order.
+    """
+    settings = gradebook.GradeSubmission(parent=nbgrader)
+    chapters = sorted({h.chapter for h in hand_ins}, key=lambda chapter: chapter.folder)
+    settings.unsafe = settings.unsafe or unsafe
+    models = {c: settings.job(course.solution(c), course.solution(c)) for c in chapters}
+    versions = {c: _version(course, c, models[c]) for c in chapters}
+    with gradebook.open_gradebook(nbgrader) as book:
+        for chapter in chapters:
+            gradebook.synchronise(nbgrader, chapter)
+        todo = {}
+        for hand_in in hand_ins:
+            fingerprint = _fingerprint(versions[hand_in.chapter], hand_in.path)
+            marked = _read_receipt(nbgrader, hand_in, fingerprint)
+            if marked and gradebook.is_recorded(book, hand_in.student, hand_in.chapter):
+                yield marked
+            else:
+                todo[hand_in] = fingerprint
+        jobs = {h: replace(models[h.chapter], submission=h.path) for h in todo}
+        for hand_in, outcome in _run(jobs, workers, scheduler):
+            yield _write(nbgrader, book, hand_in, outcome, todo[hand_in])
+
+
+def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterator[tuple[HandIn, Outcome]]:
+    if not jobs:
+        return
+    if scheduler is None and min(workers, len(jobs)) == 1:
+        yield from ((hand_in, grade_job(job)) for hand_in, job in jobs.items())
+        return
+    from distributed import as_completed
+
+    with _client(min(workers, len(jobs)), scheduler) as client:
+        waiting = iter(jobs.items())
+        # Two jobs for each thread keep every worker busy; more would only fill memory.
+        window = 2 * sum(client.nthreads().values())
+        pending = {client.submit(grade_job, job, pure=False): hand_in for hand_in, job in islice(waiting, window)}
+        finished = as_completed(pending)
+        for future in finished:
+            hand_in = pending.pop(future)
+            for another, job in islice(waiting, 1):
+                added = client.submit(grade_job, job, pure=False)
+                pending[added] = another
+                finished.add(added)
+            if error := future.exception():
+                yield hand_in, ungraded(jobs[hand_in].source, f"the grading process died each time: {error!r}")
+            else:
+                yield hand_in, future.result()
+
+
+@contextmanager
+def _client(workers: int, scheduler: str | None) -> Iterator:
+    import dask
+    from distributed import Client, LocalCluster
+
+    # Workers start processes of their own (the sandbox), which daemonic processes may not do.
+    dask.config.set({"distributed.worker.daemon": False, "distributed.admin.log-format": "%(message)s"})
+    with ExitStack() as stack:
+        if scheduler is None:
+            options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+            address = stack.enter_context(LocalCluster(n_workers=workers, **options))
+        else:
+            address = scheduler
+        try:
+            client = stack.enter_context(Client(address, timeout=30))
+            client.wait_for_workers(1, timeout=60)
+        except (OSError, TimeoutError) as error:
+            raise CourseError(f"no Dask workers at {scheduler}: {error}") from error
+        yield client
+
+
+def _version(course: Course, chapter: Chapter, model: Job) -> str:
+    """A fingerprint of all that a mark depends on besides the submission."""
+    package = Path(__file__).parent
+    files = [*sorted(package.glob("*.py")), package / "hidden" / f"{chapter.module}.py", course.solution(chapter)]
+    parts = [file.read_bytes() for file in files if file.is_file()]
+    return _digest(*parts, repr((model.modules, model.limits, model.run_cells)).encode())
+
+
+def _fingerprint(version: str, path: Path) -> str:
+    try:
+        return _digest(version.encode(), path.read_bytes())
+    except OSError as error:
+        return _digest(version.encode(), type(error).__name__.encode())
+
+
+def _digest(*parts: bytes) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(hashlib.sha256(part).digest())
+    return total.hexdigest()
+
+
+def _destination(nbgrader: NbGrader, hand_in: HandIn) -> Path:
+    coursedir = nbgrader.coursedir
+    return Path(coursedir.format_path(coursedir.autograded_directory, hand_in.student, hand_in.chapter.folder))
+
+
+def _read_receipt(nbgrader: NbGrader, hand_in: HandIn, fingerprint: str) -> Marked | None:
+    folder = _destination(nbgrader, hand_in)
+    try:
+        receipt = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if receipt["fingerprint"] != fingerprint or not (folder / hand_in.path.name).is_file():
+        return None
+    return Marked(hand_in.student, hand_in.chapter, receipt["items"], receipt["ungradable"])
+
+
+def _write(nbgrader: NbGrader, book: Gradebook, hand_in: HandIn, outcome: Outcome, fingerprint: str) -> Marked:
+    notebook = nbformat.reads(outcome.notebook, as_version=4)
+    handed_in_at = gradebook.read_timestamp(hand_in.path.parent)
+    gradebook.record(nbgrader, book, hand_in.student, hand_in.chapter, notebook, handed_in_at)
+    folder = _destination(nbgrader, hand_in)
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(folder / hand_in.path.name, nbformat.writes(notebook))
+    if handed_in_at:
+        _replace(folder / "timestamp.txt", handed_in_at)
+    receipt = {"fingerprint": fingerprint, "items": outcome.items, "ungradable": outcome.ungradable}
+    _replace(folder / RECEIPT, json.dumps(receipt))
+    return Marked(hand_in.student, hand_in.chapter, outcome.items, outcome.ungradable)
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

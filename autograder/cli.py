@@ -1,0 +1,122 @@
+"""The command line. Each command imports what it needs when it runs, so that `--help` is there at once."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autograder.course import Course, CourseError, find_course
+
+app = typer.Typer(
+    help="Release, check and grade the course's notebooks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Chapters = Annotated[
+    list[str] | None, typer.Argument(metavar="[CHAPTER]...", help="01, or the folder's name; all of them by default")
+]
+Student = Annotated[str | None, typer.Option(help="only this student's notebooks")]
+
+
+def main() -> None:
+    """Run the command line; bad input is told in one line and ends with exit status 2."""
+    try:
+        app()
+    except CourseError as error:
+        print(f"autograder: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+@app.command()
+def release(
+    chapters: Chapters = None,
+    check: Annotated[bool, typer.Option("--check", help="change nothing; fail if notebooks/ is out of date")] = False,
+) -> None:
+    """Generate notebooks/, what students get, from solutions/."""
+    from autograder import release
+
+    course = _with_solutions()
+    raise typer.Exit(release.run(course, course.select(chapters), check=check))
+
+
+@app.command()
+def grade(
+    chapters: Chapters = None,
+    submitted: Annotated[
+        Path | None, typer.Option(help="holds a folder for each student  [default: classroom/submitted]")
+    ] = None,
+    student: Student = None,
+    json: Annotated[Path | None, typer.Option(help="write the verdict on each check to this file")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="processes that grade side by side  [default: one for each core]")
+    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="a running Dask scheduler, tcp://HOST:PORT")] = None,
+    unsafe_no_sandbox: Annotated[
+        bool, typer.Option("--unsafe-no-sandbox", help="run students' code with your own rights")
+    ] = False,
+) -> None:
+    """Grade a class. Notebooks that have not changed since they were graded keep their marks."""
+    from autograder import report
+
+    course = _with_solutions()
+    raise typer.Exit(
+        report.run(
+            course,
+            course.select(chapters),
+            submitted=submitted,
+            student=student,
+            json_file=json,
+            workers=workers,
+            scheduler=scheduler,
+            unsafe=unsafe_no_sandbox,
+        )
+    )
+
+
+@app.command()
+def check(
+    chapters: Chapters = None,
+    repair: Annotated[bool, typer.Option("--repair", help="mend the notebook; a backup is kept beside it")] = False,
+) -> None:
+    """Check your own notebooks: each exercise's verdict, and whether the notebook is intact."""
+    from autograder import check
+
+    course = find_course()
+    raise typer.Exit(check.run(course, course.select(chapters), repair=repair))
+
+
+@app.command()
+def feedback(chapters: Chapters = None, student: Student = None) -> None:
+    """Write a feedback page for each graded notebook."""
+    from autograder import gradebook
+
+    course = _with_solutions()
+    raise typer.Exit(gradebook.write_feedback(course, course.select(chapters), student))
+
+
+@app.command()
+def export(
+    to: Annotated[Path | None, typer.Option(help="folder for the files  [default: classroom]")] = None,
+) -> None:
+    """Write the marks as CSV: nbgrader's own, and what Canvas and Moodle import."""
+    from autograder import export
+
+    export.run(_with_solutions(), to)
+
+
+@app.command()
+def mutants(chapters: Chapters = None) -> None:
+    """Prove the checks: every wrong answer on record fails with its message, every right one passes."""
+    from autograder import kill_table
+
+    course = _with_solutions()
+    raise typer.Exit(kill_table.run(course, course.select(chapters)))
+
+
+def _with_solutions() -> Course:
+    course = find_course()
+    if not course.has_solutions:
+        raise CourseError("this is a student's copy of the course, without solutions/; only `check` works here")
+    return course

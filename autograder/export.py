@@ -1,0 +1,87 @@
+"""Marks as files: nbgrader's own CSV, and what Canvas and Moodle import."""
+
+import csv
+import sys
+from pathlib import Path
+
+from nbgrader.api import Assignment, Gradebook, MissingEntry
+from nbgrader.plugins import CsvExportPlugin, ExportPlugin
+
+from autograder import gradebook
+from autograder.course import Course
+
+
+def run(course: Course, to: Path | None) -> None:
+    """Write `grades.csv`, `canvas.csv` and `moodle.csv`.
+
+    Args:
+        course: the course, with its solutions.
+        to: the folder for them; `classroom/` by default.
+    """
+    nbgrader = gradebook.configure(course)
+    folder = to or course.root / "classroom"
+    folder.mkdir(parents=True, exist_ok=True)
+    plugins = {"grades.csv": CsvExportPlugin, "canvas.csv": CanvasExport, "moodle.csv": MoodleExport}
+    with gradebook.open_gradebook(nbgrader) as book:
+        for name, plugin in plugins.items():
+            plugin(parent=nbgrader, to=str(folder / name)).export(book)
+            print(folder / name)
+        waiting = sum(s.needs_manual_grade for a in book.assignments for s in a.submissions)
+    if waiting:
+        print(f"autograder: {waiting} submissions still hold answers to mark by hand", file=sys.stderr)
+
+
+class _TableExport(ExportPlugin):
+    """A row for each student, a column for each chapter; no mark where nothing was handed in."""
+
+    def chapters(self, book: Gradebook) -> list[Assignment]:
+        wanted = [a for a in book.assignments if not self.assignment or a.name in self.assignment]
+        return sorted(wanted, key=lambda assignment: assignment.name)
+
+    def write(self, book: Gradebook, header: list[list[object]], identity) -> None:
+        with open(self.to, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerows(header)
+            for student in sorted(book.students, key=lambda student: student.id):
+                if not self.student or student.id in self.student:
+                    marks = [_mark(book, chapter.name, student.id) for chapter in self.chapters(book)]
+                    writer.writerow([*identity(student), *marks])
+
+
+def _mark(book: Gradebook, chapter: str, student: str) -> float | str:
+    try:
+        submission = book.find_submission(chapter, student)
+    except MissingEntry:
+        return ""
+    return max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
+
+
+class CanvasExport(_TableExport):
+    """Canvas's gradebook import: its five identity columns, a column for each chapter, the row of points possible."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        chapters = self.chapters(gradebook)
+        columns = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(c.name for c in chapters)]
+        possible = ["Points Possible", "", "", "", "", *(c.max_score for c in chapters)]
+
+        def identity(student) -> list[str]:
+            return [_name(student), "", student.id, student.lms_user_id or student.id, ""]
+
+        self.write(gradebook, [columns, possible], identity)
+
+
+class MoodleExport(_TableExport):
+    """Moodle's grade import: columns that identify the user, then a column for each chapter."""
+
+    def export(self, gradebook: Gradebook) -> None:
+        columns = ["Username", "ID number", "First name", "Last name", "Email address"]
+
+        def identity(student) -> list[str]:
+            known = (student.lms_user_id, student.first_name, student.last_name, student.email)
+            return [student.id, *(value or "" for value in known)]
+
+        self.write(gradebook, [[*columns, *(c.name for c in self.chapters(gradebook))]], identity)
+
+
+def _name(student) -> str:
+    return f"{student.last_name}, {student.first_name}" if student.last_name and student.first_name else student.id

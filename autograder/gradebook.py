@@ -1,0 +1,240 @@
+"""Where marks go: nbgrader's gradebook, and the engine as nbgrader's own preprocessors.
+
+`nbgrader autograde`, formgrader's button and `autograder grade` give the same marks because all three take a mark from
+the same place: the outputs of the notebook that the engine returns, read by nbgrader's `determine_grade`.
+"""
+
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbformat import NotebookNode
+from nbgrader import utils
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps.baseapp import NbGrader
+from nbgrader.converters import GenerateAssignment, GenerateFeedback
+from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
+from traitlets import Bool, Enum, Float
+
+from autograder import submission
+from autograder.chapters import reference_modules
+from autograder.course import Chapter, Course, CourseError, find_course
+from autograder.sandbox import Limits
+from autograder.warm import Job, grade_job
+
+
+def configure(course: Course) -> NbGrader:
+    """nbgrader, configured by the course's `nbgrader_config.py`.
+
+    Args:
+        course: the course that is graded.
+
+    Returns:
+        nbgrader's application object; `.coursedir` tells its folders and the gradebook's address.
+    """
+    app = NbGrader()
+    app.log_level = "ERROR"
+    app.initialize([], root=str(course.root))
+    return app
+
+
+def open_gradebook(app: NbGrader) -> Gradebook:
+    """The gradebook that `nbgrader_config.py` names; its folder is made if need be."""
+    url = app.coursedir.db_url
+    if url.startswith("sqlite:///"):
+        Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    return Gradebook(url, app.coursedir.course_id or "default_course")
+
+
+def synchronise(app: NbGrader, chapter: Chapter) -> None:
+    """Tell the gradebook which cells a chapter has and what they are worth, as `nbgrader generate_assignment` does.
+
+    Args:
+        app: nbgrader, configured.
+        chapter: the chapter whose source in `solutions/` is read.
+
+    Raises:
+        CourseError: the gradebook holds marks for other cells than the chapter has now.
+    """
+    with tempfile.TemporaryDirectory() as release:
+        coursedir = CourseDirectory(parent=app)
+        coursedir.root, coursedir.db_url = app.coursedir.root, app.coursedir.db_url
+        coursedir.release_directory, coursedir.assignment_id = release, chapter.folder
+        try:
+            GenerateAssignment(coursedir=coursedir, parent=app, force=True).start()
+        except NbGraderException as error:
+            raise CourseError(
+                f"the gradebook cannot take {chapter.folder} as it is now: {error}. If exercises were added or removed "
+                f"after a class was graded, run `nbgrader db assignment remove {chapter.folder} --force` and grade "
+                "again; marks that were given by hand in that chapter are lost"
+            ) from error
+
+
+def record(
+    app: NbGrader,
+    gradebook: Gradebook,
+    student: str,
+    chapter: Chapter,
+    notebook: NotebookNode,
+    handed_in_at: str | None = None,
+) -> None:
+    """Write the marks of one graded notebook; the marks that they replace are gone, those given by hand stay.
+
+    The marks of a notebook are one transaction, so that an interrupt leaves all of them or none.
+
+    Args:
+        app: nbgrader, configured.
+        gradebook: the open gradebook.
+        student: who handed in.
+        chapter: what was handed in.
+        notebook: the graded notebook; the checksums in its metadata are set to those of the release.
+        handed_in_at: when it was handed in, if that is known.
+    """
+    when = {"timestamp": handed_in_at} if handed_in_at else {}
+    with gradebook.db.no_autoflush:
+        gradebook.update_or_create_student(student)
+        gradebook.update_or_create_submission(chapter.folder, student, **when)
+    submitted = gradebook.find_submission_notebook(chapter.module, chapter.folder, student)
+    released = {cell.name: cell.checksum for cell in submitted.notebook.source_cells}
+    cells = {}
+    for cell in notebook.cells:
+        if grade_id := cell.metadata.get("nbgrader", {}).get("grade_id"):
+            cells[grade_id] = cell
+            cell.metadata.nbgrader["checksum"] = released.get(grade_id)
+    for grade in submitted.grades:
+        cell = cells.get(grade.name)
+        grade.auto_score = utils.determine_grade(cell)[0] if cell else 0.0
+        grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
+    for comment in submitted.comments:
+        cell = cells.get(comment.name)
+        unchanged = cell is not None and cell.metadata.nbgrader["checksum"] == utils.compute_checksum(cell)
+        comment.auto_comment = "No response." if unchanged else None
+    submitted.late_submission_penalty = None
+    late = submitted.assignment.total_seconds_late > 0
+    gradebook.db.commit()
+    if late:
+        names = {"notebook": chapter.module, "assignment": chapter.folder, "student": student}
+        resources = {"nbgrader": names | {"db_url": app.coursedir.db_url}}
+        AssignLatePenalties(parent=app).preprocess(notebook, resources)
+        gradebook.db.expire_all()
+
+
+def read_timestamp(folder: Path) -> str | None:
+    """When a folder was handed in, as nbgrader's `timestamp.txt` tells it; None if it does not."""
+    try:
+        text = (folder / "timestamp.txt").read_text(encoding="utf-8").strip()
+        utils.parse_utc(text)
+    except (OSError, ValueError):
+        return None
+    return text
+
+
+def is_recorded(gradebook: Gradebook, student: str, chapter: Chapter) -> bool:
+    """Whether the gradebook holds a mark for each check cell of a student's notebook."""
+    try:
+        submitted = gradebook.find_submission_notebook(chapter.module, chapter.folder, student)
+    except MissingEntry:
+        return False
+    return all(grade.auto_score is not None for grade in submitted.grades if grade.cell_type == "code")
+
+
+def write_feedback(course: Course, chapters: list[Chapter], student: str | None = None) -> int:
+    """Write the feedback pages, as `nbgrader generate_feedback` does.
+
+    Args:
+        course: the course, with its solutions.
+        chapters: the chapters whose graded notebooks get a page.
+        student: only this student's.
+
+    Returns:
+        How many pages were written.
+
+    Raises:
+        CourseError: nothing was graded yet.
+    """
+    app = configure(course)
+    coursedir = app.coursedir
+    pages = 0
+    for chapter in chapters:
+        graded = Path(coursedir.root).glob(
+            coursedir.directory_structure.format(
+                nbgrader_step=coursedir.autograded_directory, student_id=student or "*", assignment_id=chapter.folder
+            )
+        )
+        if any(graded):
+            coursedir.assignment_id, coursedir.student_id = chapter.folder, student or "*"
+            GenerateFeedback(coursedir=coursedir, parent=app, force=True).start()
+            pattern = f"{coursedir.feedback_directory}/{student or '*'}/{chapter.folder}/{chapter.module}.html"
+            pages += sum(1 for _ in Path(coursedir.root).glob(pattern))
+    if not pages:
+        raise CourseError("there is nothing graded to give feedback on; run `autograder grade` first")
+    return pages
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads a submission whatever it is: what is not a notebook counts as an empty one, so that it gets no points."""
+
+    def from_file(self, file_stream, resources=None, **kw):
+        try:
+            notebook = nbformat.read(file_stream, as_version=4)
+        except Exception:
+            notebook = nbformat.v4.new_notebook()
+        return self.from_notebook_node(notebook, resources=resources, **kw)
+
+
+class _EnginePreprocessor(NbGraderPreprocessor):
+    """What the two steps share: where the source of the notebook at hand lies."""
+
+    def source(self, resources: dict) -> Path:
+        names = resources["nbgrader"]
+        coursedir = CourseDirectory(parent=self)
+        folder = coursedir.format_path(coursedir.source_directory, ".", names["assignment"])
+        return Path(folder, f"{names['notebook']}.ipynb")
+
+
+class RepairSubmission(_EnginePreprocessor):
+    """Puts a submission back into the shape of its source: nbgrader's sanitizing step."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        repaired, problems = submission.repair(nb, nbformat.read(self.source(resources), as_version=4))
+        for problem in problems:
+            self.log.warning(problem)
+        return repaired, resources
+
+
+class GradeSubmission(_EnginePreprocessor):
+    """Grades a repaired submission in the sandbox: the place of nbgrader's own `Execute`."""
+
+    run_cells = Enum(
+        ("definitions", "all"),
+        "definitions",
+        help="what of the source's ungraded cells runs: only imports, functions, classes and constants, or everything",
+    ).tag(config=True)
+    unsafe = Bool(False, help="run students' code without a sandbox").tag(config=True)
+    cell_seconds = Float(20, help="longest time for one cell").tag(config=True)
+    submission_seconds = Float(120, help="longest time for one submission").tag(config=True)
+
+    def job(self, submission: Path, source: Path) -> Job:
+        """How this course grades a notebook."""
+        names = [field.name for field in fields(Limits) if self.has_trait(field.name)]
+        limits = Limits(**{name: getattr(self, name) for name in names})
+        return Job(submission, source, _earlier_chapters(source), limits, self.run_cells, self.unsafe)
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "submission.ipynb")
+            nbformat.write(nb, path)
+            outcome = grade_job(self.job(path, self.source(resources)))
+        return nbformat.reads(outcome.notebook, as_version=4), resources
+
+
+def _earlier_chapters(source: Path) -> dict[str, str]:
+    try:
+        course = find_course(source.parent)
+    except CourseError:
+        return {}  # another course: its notebooks import no chapters
+    return reference_modules(course, course.find(source.stem))

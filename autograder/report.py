@@ -1,0 +1,121 @@
+"""What `autograder grade` shows: progress while it runs, a table of marks, the verdicts as JSON."""
+
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from autograder import gradebook
+from autograder.classroom import Marked, find_hand_ins, grade_class
+from autograder.course import Chapter, Course, CourseError
+from autograder.warm import require_sandbox
+
+GRADED, UNGRADABLE, INTERRUPTED = 0, 3, 130
+
+
+def run(
+    course: Course,
+    chapters: list[Chapter],
+    *,
+    submitted: Path | None,
+    student: str | None,
+    json_file: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    unsafe: bool,
+) -> int:
+    """Grade what was handed in and show the marks.
+
+    Args:
+        course: the course, with its solutions.
+        chapters: the chapters to grade.
+        submitted: holds a folder for each student; the one that `nbgrader_config.py` names by default.
+        student: only this student's notebooks.
+        json_file: where to write the verdicts.
+        workers: processes on this machine; one for each core by default.
+        scheduler: the address of a Dask scheduler to use instead.
+        unsafe: run students' code without a sandbox.
+
+    Returns:
+        The exit status: 0 graded, 3 when something could not be graded at all, 130 when interrupted.
+
+    Raises:
+        CourseError: there is nothing to grade, or no sandbox.
+    """
+    started = time.monotonic()
+    if not unsafe:
+        require_sandbox()
+    nbgrader = gradebook.configure(course)
+    submitted = submitted or Path(nbgrader.coursedir.format_path(nbgrader.coursedir.submitted_directory, ".", "."))
+    if not submitted.is_dir():
+        raise CourseError(f"there is no folder {submitted}; it should hold STUDENT/CHAPTER/NOTEBOOK.ipynb")
+    hand_ins = find_hand_ins(submitted.resolve(), chapters, student)
+    if not hand_ins:
+        wanted = f"{student or 'STUDENT'}/{chapters[0].folder}/{chapters[0].module}.ipynb"
+        raise CourseError(f"there is nothing to grade in {submitted}; it should hold {wanted}")
+    workers = workers or os.cpu_count() or 1
+    marked: list[Marked] = []
+    status = GRADED
+    try:
+        with _progress() as progress:
+            bar = progress.add_task("grading", total=len(hand_ins))
+            for one in grade_class(course, nbgrader, hand_ins, workers=workers, scheduler=scheduler, unsafe=unsafe):
+                marked.append(one)
+                progress.advance(bar)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    marked.sort(key=lambda m: (m.student, m.chapter.folder))
+    if json_file:
+        _write_json(json_file, marked, time.monotonic() - started, workers)
+    Console().print(marks_table(marked))
+    for one in marked:
+        if one.ungradable:
+            print(f"autograder: {one.student}, {one.chapter.folder}: {one.ungradable}", file=sys.stderr)
+    if status == INTERRUPTED:
+        left = len(hand_ins) - len(marked)
+        print(f"autograder: stopped, {left} of {len(hand_ins)} still to grade; run it again to go on", file=sys.stderr)
+    elif any(one.ungradable for one in marked):
+        status = UNGRADABLE
+    return status
+
+
+class _RateColumn(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{60 * task.speed:.0f}/min" if task.speed else "–/min")
+
+
+def _progress() -> Progress:
+    columns = (BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeRemainingColumn())
+    return Progress(TextColumn("{task.description}"), *columns, console=Console(stderr=True))
+
+
+def marks_table(marked: list[Marked]) -> Table:
+    """The marks, a row for each student and a column for each chapter."""
+    chapters = sorted({m.chapter for m in marked}, key=lambda chapter: chapter.folder)
+    points: dict[str, dict[Chapter, tuple[float, float]]] = defaultdict(dict)
+    for one in marked:
+        earned, possible = (sum(item[key] for item in one.items) for key in ("points", "max_points"))
+        points[one.student][one.chapter] = (earned, possible)
+    table = Table(title="Marks from checks", title_justify="left")
+    table.add_column("student")
+    for chapter in chapters:
+        table.add_column(chapter.folder, justify="right")
+    table.add_column("total", justify="right")
+    for student, row in points.items():
+        cells = [f"{row[c][0]:g}/{row[c][1]:g}" if c in row else "–" for c in chapters]
+        total, possible = (sum(pair[i] for pair in row.values()) for i in (0, 1))
+        table.add_row(student, *cells, f"{total:g}/{possible:g}")
+    return table
+
+
+def _write_json(file: Path, marked: list[Marked], seconds: float, workers: int) -> None:
+    items = [{"student": m.student, "chapter": m.chapter.folder} | item for m in marked for item in m.items]
+    text = json.dumps({"items": items, "seconds": round(seconds, 3), "workers": workers}, indent=1, ensure_ascii=False)
+    file.write_text(text + "\n", encoding="utf-8")

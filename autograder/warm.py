@@ -1,0 +1,107 @@
+"""One notebook graded in this process's warm sandbox, whatever it holds.
+
+A sandbox takes as long to start as torch takes to import, so each process that grades keeps one. It is shared by Dask
+workers, nbgrader's preprocessors and `autograder check`.
+"""
+
+import atexit
+import shutil
+import threading
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+import nbformat
+
+from autograder.course import CourseError
+from autograder.grading import Item, grade_notebook
+from autograder.sandbox import Limits, Sandbox
+
+# The grader's own torch has one random state: two check cells at once would disturb each other.
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to grade, and how."""
+
+    submission: Path
+    source: Path
+    modules: dict[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    run_cells: str = "definitions"
+    unsafe: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out, as plain data that crosses to another process."""
+
+    items: list[dict]
+    notebook: str
+    problems: list[str]
+    ungradable: str = ""
+
+
+def grade_job(job: Job) -> Outcome:
+    """Grade one notebook; an error of the engine itself costs this notebook, never the caller.
+
+    Args:
+        job: what to grade.
+
+    Returns:
+        The items, the graded notebook as text, what repair found, and why nothing could be graded, if nothing could.
+    """
+    with _one_at_a_time:
+        try:
+            sandbox = warm_sandbox(job.limits, job.unsafe)
+            graded = grade_notebook(sandbox, job.submission, job.source, modules=job.modules, run_cells=job.run_cells)
+        except Exception as error:
+            warm_sandbox.cache_clear()
+            return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
+    items = [asdict(item) for item in graded.items]
+    return Outcome(items, nbformat.writes(graded.notebook), graded.problems, graded.ungradable)
+
+
+def require_sandbox() -> None:
+    """Refuse to go on where students' code cannot be locked in.
+
+    Raises:
+        CourseError: bubblewrap is missing.
+    """
+    if shutil.which("bwrap") is None:
+        raise CourseError(
+            "bubblewrap is missing, so students' code would run with your rights; install it (Debian, Ubuntu: "
+            "`apt install bubblewrap`) or grade only code that you trust, with --unsafe-no-sandbox"
+        )
+
+
+def ungraded(source: Path, reason: str) -> Outcome:
+    """The outcome of a notebook that was not graded: no points, and the reason on each of its checks.
+
+    Args:
+        source: the notebook in `solutions/`.
+        reason: why.
+    """
+    # Rarely needed, and slow to import.
+    from nbgrader.preprocessors import ClearSolutions
+
+    notebook = nbformat.read(source, as_version=4)
+    ClearSolutions().preprocess(notebook, {})
+    items = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+        meta = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code" and meta.get("grade"):
+            cell.outputs = [nbformat.v4.new_output("error", ename="NotGraded", evalue=reason, traceback=[reason])]
+            items.append(asdict(Item(meta.grade_id, "crashed", 0.0, float(meta.points), reason)))
+    return Outcome(items, nbformat.writes(notebook), [], reason)
+
+
+@cache
+def warm_sandbox(limits: Limits, unsafe: bool) -> Sandbox:
+    """This process's sandbox with these limits, started on first use, closed when the process ends."""
+    sandbox = Sandbox(limits, unsafe=unsafe).__enter__()
+    atexit.register(sandbox.__exit__, None, None, None)
+    return sandbox

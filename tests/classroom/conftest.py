@@ -1,0 +1,102 @@
+"""A course of two tiny chapters, so that these tests know every mark in advance."""
+
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from autograder.course import Course, find_course
+
+REPOSITORY = Path(__file__).parents[2]
+
+CURRICULUM = """
+[[chapter]]
+folder = "01_numbers"
+module = "numbers_chapter"
+title = "Numbers"
+exercises = [
+    { name = "double", points = 2 },
+    { name = "halve", points = 1 },
+    { name = "why", points = 1, kind = "written" },
+]
+
+[[chapter]]
+folder = "02_words"
+module = "words_chapter"
+title = "Words"
+exercises = [{ name = "shout", points = 3 }]
+"""
+
+RIGHT = {"double": "return 2 * x", "halve": "return x / 2", "shout": "return text.upper()"}
+
+
+def _cell(grade_id: str, *, solution: bool = False, points: float | None = None) -> dict:
+    flags = {"grade": points is not None, "solution": solution, "locked": not solution, "task": False}
+    extra = {} if points is None else {"points": points}
+    return {"nbgrader": {"grade_id": grade_id, "schema_version": 3} | flags | extra}
+
+
+def exercise(name: str, argument: str, visible: str, hidden: str, points: float) -> list[NotebookNode]:
+    """The two cells of one exercise as they stand in solutions/."""
+    answer = f"def {name}({argument}):\n    ### BEGIN SOLUTION\n    {RIGHT[name]}\n    ### END SOLUTION"
+    check = f"{visible}\n### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS"
+    return [
+        new_code_cell(answer, metadata=_cell(name, solution=True)),
+        new_code_cell(check, metadata=_cell(f"{name}_check", points=points)),
+    ]
+
+
+def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
+    """Write a notebook with the course's kernel."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(new_notebook(cells=cells, metadata=kernel), path)
+
+
+@pytest.fixture
+def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+    """The course, freshly made, as the working directory."""
+    root = tmp_path / "course"
+    numbers = [
+        new_markdown_cell("# Numbers"),
+        new_code_cell("import math"),
+        *exercise("double", "x", "assert double(3) == 6, 'six'", "assert double(-1) == -2, 'signs'", 2),
+        *exercise("halve", "x", "assert halve(4) == 2", "assert halve(1) == 0.5, 'halve(1) should be 0.5'", 1),
+        new_markdown_cell("Because.", metadata=_cell("why", solution=True, points=1)),
+    ]
+    words = [
+        new_code_cell("import math"),
+        *exercise("shout", "text", "assert shout('a') == 'A', 'capitals'", "assert shout('ab') == 'AB', 'all'", 3),
+    ]
+    write_notebook(root / "solutions/01_numbers/numbers_chapter.ipynb", numbers)
+    write_notebook(root / "solutions/02_words/words_chapter.ipynb", words)
+    (root / "solutions/curriculum.toml").write_text(CURRICULUM)
+    shutil.copy(REPOSITORY / "nbgrader_config.py", root)
+    monkeypatch.chdir(root)
+    return find_course()
+
+
+@pytest.fixture
+def hand_in(course: Course):
+    """Hand in a chapter: `hand_in("ada", "01_numbers", double="return x + x")`; what is not given is not attempted."""
+
+    def hand_in(student: str, folder: str, **answers: str) -> Path:
+        chapter = course.find(folder)
+        notebook = nbformat.read(course.solution(chapter), as_version=4)
+        for cell in notebook.cells:
+            name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+            if name in RIGHT:
+                body = answers.get(name, "# YOUR CODE HERE\n    raise NotImplementedError()")
+                cell.source = f"{cell.source.splitlines()[0]}\n    {body}"
+            elif name == "why":
+                cell.source = answers.get("why", "YOUR ANSWER HERE")
+            else:
+                cell.source = cell.source.split("### BEGIN HIDDEN")[0].rstrip()
+        path = course.root / "classroom/submitted" / student / folder / f"{chapter.module}.ipynb"
+        write_notebook(path, notebook.cells)
+        return path
+
+    return hand_in
