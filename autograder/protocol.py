@@ -1,0 +1,353 @@
+"""What crosses between the grader and a worker: a JSON header and raw bytes, never pickle.
+
+A message is two lengths, the header as JSON, then the bytes of the tensors. Numbers, strings and None stand for
+themselves in the header; anything else is a list whose first item tells its kind, for example `["tuple", 1, 2]` or
+`["tensor", 0]`. Objects that are not plain data stay where they are: `["object", 7, ...]` names one.
+
+The grader decodes what an untrusted worker wrote, so `receive` and `Reader` believe nothing: lengths are capped before
+memory is taken, and whatever does not fit raises `ProtocolError`.
+"""
+
+import importlib
+import json
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+    )
+}
+HEADER_BYTES = 4 << 20
+MAX_DEPTH = 64
+MAX_RANGE = 1_000_000
+
+_LENGTHS = struct.Struct(">IQ")
+_CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a message."""
+
+
+def send(connection: socket.socket, header: dict, blobs: Sequence[bytes] = (), deadline: float | None = None) -> None:
+    """Send one message.
+
+    Args:
+        connection: a connected stream socket.
+        header: JSON data.
+        blobs: the bytes that the header's tensors lie in, in order.
+        deadline: `time.monotonic()` at which to give up with TimeoutError.
+    """
+    text = json.dumps(header, separators=(",", ":")).encode()
+    head = _LENGTHS.pack(len(text), sum(map(len, blobs)))
+    for part in (head + text, *blobs):
+        _set_timeout(connection, deadline)
+        connection.sendall(part)
+
+
+def receive(
+    connection: socket.socket, max_bytes: int, header_bytes: int = HEADER_BYTES, deadline: float | None = None
+) -> tuple[dict, bytearray]:
+    """Receive one message.
+
+    Args:
+        connection: a connected stream socket.
+        max_bytes: the most that header and bytes together may take.
+        header_bytes: the most that the header may take.
+        deadline: `time.monotonic()` at which to give up with TimeoutError.
+
+    Returns:
+        The header and the bytes.
+
+    Raises:
+        ProtocolError: the message is too long or not a message.
+        EOFError: the other side is gone.
+        TimeoutError: the deadline has passed.
+    """
+    text_length, data_length = _LENGTHS.unpack(_read(connection, _LENGTHS.size, deadline))
+    if text_length > header_bytes or text_length + data_length > max_bytes:
+        raise ProtocolError(f"a message of {text_length + data_length} bytes is too long")
+    text = _read(connection, text_length, deadline)
+    data = _read(connection, data_length, deadline)
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"the header is not JSON: {type(error).__name__}") from error
+    if not isinstance(header, dict):
+        raise ProtocolError("the header is not an object")
+    return header, data
+
+
+def _read(connection: socket.socket, length: int, deadline: float | None) -> bytearray:
+    data = bytearray()
+    while len(data) < length:
+        _set_timeout(connection, deadline)
+        chunk = connection.recv(min(length - len(data), 1 << 20))
+        if not chunk:
+            raise EOFError("the connection was closed")
+        data += chunk
+    return data
+
+
+def _set_timeout(connection: socket.socket, deadline: float | None) -> None:
+    if deadline is not None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
+
+
+class Writer:
+    """Encodes values into one message.
+
+    Args:
+        export: called with an object that is not plain data; returns what stands for it, or raises TypeError.
+        extra: called with a tensor and this writer; returns what else to tell about the tensor.
+        known: what stands for tensors that the other side has already, by `id`.
+        max_bytes: the most that the bytes may take.
+    """
+
+    def __init__(
+        self,
+        export: Callable[[Any], list],
+        extra: Callable[[Tensor, "Writer"], dict] = lambda tensor, writer: {},
+        known: dict[int, list] | None = None,
+        max_bytes: int = 1 << 30,
+    ) -> None:
+        self.tensors: list[Tensor] = []
+        self.described: list[dict] = []
+        self.blobs: list[bytes] = []
+        self.generators: list[torch.Generator] = []
+        self._export = export
+        self._extra = extra
+        self._known = known or {}
+        self._left = max_bytes
+        self._seen: dict[int, int] = {}
+
+    def encode(self, value: Any, depth: int = 0) -> Any:
+        """What stands for `value` in the header.
+
+        Raises:
+            TypeError: the value cannot cross.
+            ValueError: it is nested too deep or too large.
+        """
+        if depth > MAX_DEPTH:
+            raise ValueError(f"data nested more than {MAX_DEPTH} deep, or inside itself, cannot leave the process")
+        if value is None or value is True or value is False:
+            return value
+        # Subclasses of plain types cross as the plain type, so that no method of theirs is ever asked anything.
+        if isinstance(value, int) and not isinstance(value, torch.SymInt):
+            return int.__index__(value)
+        if isinstance(value, float):
+            return float.__float__(value)
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, Tensor):
+            return self._known.get(id(value)) or ["tensor", self.tensor(value)]
+        if isinstance(value, torch.Size):
+            return ["size", *map(int, value)]
+        for kind, container in _CONTAINERS.items():
+            if isinstance(value, container):
+                return [kind, *(self.encode(item, depth + 1) for item in container.__iter__(value))]
+        if isinstance(value, dict):
+            items = list(dict.items(value))
+            return ["dict", *([self.encode(k, depth + 1), self.encode(v, depth + 1)] for k, v in items)]
+        return self._other(value, depth)
+
+    def _other(self, value: Any, depth: int) -> list:
+        if type(value) is complex:
+            return ["complex", value.real, value.imag]
+        if type(value) is bytes:
+            return ["bytes", value.hex()]
+        if type(value) is slice or type(value) is range:
+            return [type(value).__name__, *(self.encode(v, depth + 1) for v in (value.start, value.stop, value.step))]
+        if value is Ellipsis:
+            return ["ellipsis"]
+        if type(value) is torch.dtype:
+            return ["dtype", str(value).removeprefix("torch.")]
+        if type(value) is torch.device:
+            return ["device", str(value)]
+        if type(value) is torch.Generator:
+            if value not in self.generators:
+                self.generators.append(value)
+            return ["generator", self.generators.index(value), ["tensor", self.tensor(value.get_state())]]
+        return self._export(value)
+
+    def tensor(self, tensor: Tensor) -> int:
+        """The index of a tensor in the message, to which it is added unless it is there."""
+        if id(tensor) in self._seen:
+            return self._seen[id(tensor)]
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            described, blob = describe(tensor, self._left)
+        self._left -= len(blob)
+        index = self._seen[id(tensor)] = len(self.tensors)
+        self.tensors.append(tensor)  # keeps it alive, so that its id stays its own
+        self.described.append(described)
+        self.blobs.append(blob)
+        described.update(self._extra(tensor, self))
+        return index
+
+
+def describe(tensor: Tensor, max_bytes: int = 1 << 62) -> tuple[dict, bytes]:
+    """A tensor's dtype and shape, and its bytes.
+
+    Raises:
+        TypeError: its kind (sparse, quantised, ...) cannot cross.
+        ValueError: it takes more than `max_bytes`.
+    """
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name not in DTYPES or tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "meta"):
+        raise TypeError(f"a tensor of {tensor.dtype}, {tensor.layout}, on {tensor.device} cannot leave the process")
+    described = {"dtype": name, "shape": list(tensor.shape)}
+    if tensor.device.type == "meta":
+        return described | {"meta": True}, b""
+    if (size := tensor.numel() * tensor.element_size()) > max_bytes:
+        raise ValueError(f"a tensor of shape {tuple(tensor.shape)} takes {size} bytes, more than the limit allows")
+    return described, raw_bytes(tensor)
+
+
+def raw_bytes(tensor: Tensor) -> bytes:
+    """The bytes of a tensor's values, in order."""
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+
+
+class Reader:
+    """Decodes one message.
+
+    Args:
+        header: the message's header; its "tensors" describe the bytes.
+        data: the bytes.
+        resolve: called with what stands for an object that is not plain data and with this reader; returns the object.
+
+    Attributes:
+        tensors: the message's tensors, plain; what replaces one of them before `decode` is what `decode` returns.
+        generators: the generators decoded so far, by index.
+    """
+
+    def __init__(self, header: dict, data: bytearray, resolve: Callable[[list, "Reader"], Any]) -> None:
+        self.generators: dict[int, torch.Generator] = {}
+        self._resolve = resolve
+        try:
+            self.tensors = list(_rebuild(header.get("tensors", []), data))
+        except ProtocolError:
+            raise
+        except Exception as error:
+            raise ProtocolError(f"a tensor is malformed: {type(error).__name__}") from error
+
+    def decode(self, value: Any) -> Any:
+        """The value that stands in the header as `value`.
+
+        Raises:
+            ProtocolError: it stands for nothing.
+        """
+        try:
+            return self._decode(value)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            raise ProtocolError(f"a value is malformed: {type(error).__name__}") from error
+
+    def _decode(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if not isinstance(value, list):
+            raise ProtocolError("a value is of no known kind")
+        kind, *rest = value
+        if kind == "tensor":
+            (index,) = rest
+            if type(index) is not int or index < 0:
+                raise ProtocolError("a tensor is named by no index")
+            return self.tensors[index]
+        if kind in _CONTAINERS:
+            return _CONTAINERS[kind]([self._decode(item) for item in rest])
+        if kind == "dict":
+            return {self._decode(k): self._decode(v) for k, v in rest}
+        if kind == "size":
+            return torch.Size(rest)
+        if kind == "complex":
+            return complex(*rest)
+        if kind == "bytes":
+            return bytes.fromhex(rest[0])
+        if kind == "slice":
+            return slice(*(self._decode(v) for v in rest))
+        if kind == "range":
+            if len(numbers := range(*rest)) > MAX_RANGE:
+                raise ProtocolError("a range is too long")
+            return numbers
+        if kind == "ellipsis":
+            return Ellipsis
+        if kind == "dtype":
+            return DTYPES[rest[0]]
+        if kind == "device":
+            return torch.device(rest[0])
+        if kind == "generator":
+            index, state = rest
+            if index not in self.generators:
+                generator = torch.Generator()
+                generator.set_state(self._decode(state))
+                self.generators[index] = generator
+            return self.generators[index]
+        return self._resolve(value, self)
+
+
+def _rebuild(described: list, data: bytearray) -> Iterator[Tensor]:
+    start = 0
+    for entry in described:
+        dtype, shape = DTYPES[entry["dtype"]], entry["shape"]
+        if len(shape) > 32 or any(type(n) is not int or not 0 <= n < 1 << 40 for n in shape):
+            raise ProtocolError("a tensor has no such shape")
+        count = 1
+        for n in shape:
+            count *= n
+        if entry.get("meta"):
+            yield torch.empty(shape, dtype=dtype, device="meta")
+            continue
+        size = count * dtype.itemsize
+        if start + size > len(data):
+            raise ProtocolError("a tensor is longer than its bytes")
+        if count == 0:
+            yield torch.empty(shape, dtype=dtype)
+            continue
+        raw = torch.frombuffer(data, dtype=torch.uint8, count=size, offset=start).clone()
+        # Any byte but 0 and 1 is no bool: torch would compute with it all the same, and differently in each kernel.
+        yield (raw != 0 if dtype is torch.bool else raw.view(dtype)).reshape(shape)
+        start += size
+    if start != len(data):
+        raise ProtocolError("there are bytes that belong to no tensor")
+
+
+def name_of(value: Any) -> str | None:
+    """The name of a function, class or module of torch or of Python's builtins; None if it is none of theirs."""
+    if isinstance(value, type(torch)):
+        full = f"{value.__name__}:"
+    else:
+        short = getattr(value, "__name__", None)
+        full = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', short)}"
+        for module in (torch, nn.functional):  # functions written in C do not say where they live
+            if isinstance(short, str) and getattr(module, short, None) is value:
+                full = f"{module.__name__}:{short}"
+    if full.split(":")[0].split(".")[0] not in ("torch", "builtins"):
+        return None
+    try:
+        return full if find_name(full) is value else None
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def find_name(full: str) -> Any:
+    """The object that `name_of` gave this name."""
+    module, _, name = full.partition(":")
+    found = importlib.import_module(module)
+    for part in name.split(".") if name else []:
+        found = getattr(found, part)
+    return found

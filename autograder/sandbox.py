@@ -1,0 +1,243 @@
+"""Where student code runs: bubblewrap, and in it a process that forks one worker for each submission.
+
+The sandbox holds the system's libraries, Python and its packages read-only, and of this project only the three files
+that the untrusted side is made of. It has no network, no home, no environment variables and a hostname of its own. Each
+worker gets further namespaces, a private `/tmp` and limits (`zygote.py`).
+"""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from autograder import protocol
+
+HERE = Path(__file__).resolve().parent
+ENGINE = ("zygote.py", "worker.py", "protocol.py")
+START_SECONDS = 120
+
+
+class SandboxError(Exception):
+    """The sandbox cannot be had; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may take."""
+
+    cell_seconds: float = 20.0
+    """wall time for a cell, a student's or a check"""
+    submission_seconds: float = 120.0
+    """wall time for a submission"""
+    cpu_seconds: int = 60
+    """processor time for a worker"""
+    memory_mb: int = 2048
+    """memory for a worker, beyond what Python and torch take"""
+    file_mb: int = 16
+    """size of a file, and of all files together"""
+    open_files: int = 64
+    """files open at once"""
+    threads: int = 64
+    """threads at once; there are no further processes"""
+    reply_mb: int = 64
+    """size of a reply"""
+    items: int = 10_000
+    """items that a check can read from one iterator"""
+    output_kb: int = 100
+    """printed text kept for each cell"""
+    message_chars: int = 4_000
+    """length of an error message"""
+    notebook_mb: int = 20
+    """size of a notebook file"""
+
+
+class Sandbox:
+    """A warm sandbox: `with Sandbox() as sandbox: grade_notebook(sandbox, ...)`.
+
+    Args:
+        limits: what each submission may take.
+        unsafe: do without bubblewrap where it is missing. Student code can then read files and use the network; limits
+            on memory, time and file size still hold.
+        preload: modules that workers find imported already.
+        hide: folders that must not be seen even if they lie inside Python's own.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        unsafe: bool = False,
+        preload: Sequence[str] = ("torch", "numpy"),
+        hide: Sequence[Path] = (),
+    ) -> None:
+        self.limits = limits or Limits()
+        self.sandboxed = bool(shutil.which("bwrap")) and sys.platform == "linux"
+        if not self.sandboxed and not unsafe:
+            raise SandboxError(
+                "bubblewrap is not installed, and without it student code could read and change this machine's files: "
+                "install it (`sudo apt-get install bubblewrap`), or accept that risk with `--unsafe-no-sandbox`"
+            )
+        self._preload = list(preload)
+        self._hide = [HERE, *(Path(p).resolve() for p in hide)]
+        self._process: subprocess.Popen | None = None
+        self._control: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> "Sandbox":
+        self._start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the sandbox and everything in it."""
+        if self._process is not None:
+            self._control.close()
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def worker(self) -> "WorkerProcess":
+        """Fork a worker; the sandbox is started again if it has died.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+        with self._lock:
+            for last in (False, True):
+                try:
+                    if self._process is None or self._process.poll() is not None:
+                        self._start()
+                    return self._fork()
+                except (OSError, EOFError, protocol.ProtocolError) as error:
+                    self.close()
+                    if last:
+                        raise SandboxError(f"the sandbox does not start a worker: {error!r}") from error
+        raise AssertionError("unreachable")
+
+    def _fork(self) -> "WorkerProcess":
+        connection, theirs = socket.socketpair()
+        leash, their_leash = socket.socketpair()
+        with theirs, their_leash:
+            self._control.settimeout(START_SECONDS)
+            socket.send_fds(self._control, [b"f"], [theirs.fileno(), their_leash.fileno()])
+        protocol.receive(connection, 4096, deadline=time.monotonic() + START_SECONDS)
+        return WorkerProcess(connection, leash)
+
+    def _start(self) -> None:
+        self.close()
+        self._control, theirs = socket.socketpair()
+        limits = self.limits
+        settings = {
+            "sandboxed": self.sandboxed,
+            "preload": self._preload,
+            "cpu_seconds": limits.cpu_seconds,
+            "memory_mb": limits.memory_mb,
+            "file_mb": limits.file_mb,
+            "open_files": limits.open_files,
+            "threads": limits.threads,
+            "items": limits.items,
+            "reply_bytes": (limits.reply_mb << 20) - protocol.HEADER_BYTES,
+            "output_bytes": limits.output_kb << 10,
+        }
+        arguments = [str(theirs.fileno()), json.dumps(settings)]
+        with theirs:
+            command = self._sandboxed_command() if self.sandboxed else [sys.executable, "-I", str(HERE / "zygote.py")]
+            self._process = subprocess.Popen(
+                [*command, *arguments],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        try:
+            hello, _ = protocol.receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
+        except (OSError, EOFError) as error:
+            self._process.kill()
+            told = self._process.stderr.read().decode(errors="replace").strip()
+            self.close()
+            raise SandboxError(f"the sandbox does not start: {told[-2000:] or repr(error)}") from error
+        ours = {"python": sys.version.split()[0], "torch": torch.__version__}
+        if hello != ours:
+            self.close()
+            raise SandboxError(f"the sandbox runs {hello}, the grader {ours}: both must be the same installation")
+
+    def _sandboxed_command(self) -> list[str]:
+        base = Path(sys.base_prefix).resolve()
+        executable = Path(sys._base_executable if sys.prefix != sys.base_prefix else sys.executable).resolve()
+        system = base == Path("/usr")
+        mounts = [(base, Path("/usr" if system else "/python"))]
+        packages = [Path(p).resolve() for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
+        packages = [p for p in dict.fromkeys(packages) if p.is_dir()]
+        mounts += [(folder, Path(f"/env/{i}")) for i, folder in enumerate(packages)]
+        python = executable if system else Path("/python") / executable.relative_to(base)
+        libraries = base / "lib" if sysconfig.get_config_var("Py_ENABLE_SHARED") and not system else None
+
+        command = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
+        command += ["--hostname", "sandbox", "--clearenv"]
+        environment = {
+            "PATH": "/usr/bin:/usr/sbin",
+            "HOME": "/tmp",
+            "USER": "student",
+            "LANG": "C.UTF-8",
+            "MPLBACKEND": "agg",
+            "MPLCONFIGDIR": "/tmp",
+            "PYTHONPATH": ":".join(str(inside) for _, inside in mounts[1:]),
+            "OMP_NUM_THREADS": "1",
+        }
+        if libraries is not None:
+            # Python looks for its own library where it was built, and would take the system's if that has one.
+            environment["LD_LIBRARY_PATH"] = "/python/lib"
+        for name, value in environment.items():
+            command += ["--setenv", name, value]
+        command += ["--ro-bind", "/usr", "/usr"]
+        for link in ("lib", "lib32", "lib64", "bin", "sbin"):
+            if (folder := Path("/") / link).is_symlink():
+                command += ["--symlink", f"usr/{link}", str(folder)]
+            elif folder.is_dir():
+                command += ["--ro-bind", str(folder), str(folder)]
+        command += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
+        mounts += [] if system else [(Path("/usr"), Path("/usr"))]
+        for outside, inside in mounts:
+            if inside != Path("/usr"):
+                command += ["--ro-bind", str(outside), str(inside)]
+        for outside, inside in mounts:
+            for hidden in self._hide:
+                if hidden.is_relative_to(outside) and hidden != outside:
+                    command += ["--tmpfs", str(inside / hidden.relative_to(outside))]
+        for file in ENGINE:
+            command += ["--ro-bind", str(HERE / file), f"/engine/{file}"]
+        command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]
+        return [*command, "--chdir", "/tmp", "--", str(python), "-s", "-P", "/engine/zygote.py"]
+
+
+@dataclass
+class WorkerProcess:
+    """A forked worker: the socket to it and the leash that kills it."""
+
+    connection: socket.socket
+    leash: socket.socket
+
+    def kill(self) -> None:
+        """End the worker now, whatever it is doing."""
+        self.connection.close()
+        self.leash.close()
+
+    def autopsy(self) -> dict:
+        """How the worker ended: {"code": exit status or minus the signal, "reason": what was exceeded, if anything}."""
+        self.leash.settimeout(5)
+        try:
+            return json.loads(self.leash.recv(4096))
+        except (OSError, ValueError):
+            return {"code": None, "reason": None}

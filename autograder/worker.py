@@ -1,0 +1,305 @@
+"""The untrusted side: holds the student's objects, runs the student's cells and answers the grader's requests.
+
+It runs inside the sandbox, in a process of its own for each submission. Student code can read and change everything in
+this process, so nothing here is secret, and the grader believes none of its answers.
+"""
+
+import ast
+import builtins
+import copy
+import io
+import linecache
+import operator
+import os
+import random
+import re
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from itertools import islice
+from types import ModuleType
+from typing import Any
+
+import protocol
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+MESSAGE_CHARS = 20_000
+
+
+class Output(io.StringIO):
+    """Standard output up to a limit; the rest is dropped."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._left = limit
+
+    def write(self, text: str) -> int:
+        if self._left > 0:
+            super().write(text[: self._left])
+            self._left -= len(text)
+            if self._left <= 0:
+                super().write("\n[the rest of the output was dropped]\n")
+        return len(text)
+
+    def fileno(self) -> int:
+        return 1
+
+
+class Recorder(TorchFunctionMode):
+    """Notes the name of each function of torch that is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+class TextFinder:
+    """Imports modules whose source came as text: the reference of earlier chapters."""
+
+    def __init__(self, modules: dict[str, str]) -> None:
+        self.modules = modules
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return spec_from_loader(fullname, self, origin=f"<{fullname}>") if fullname in self.modules else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None  # an ordinary module
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(_compile(self.modules[module.__name__], f"<{module.__name__}>"), module.__dict__)
+
+
+class Worker:
+    """One submission's objects, and the answers to requests about them."""
+
+    def __init__(self, reply_bytes: int, output_bytes: int, items: int) -> None:
+        self.reply_bytes, self.output_bytes, self.items = reply_bytes, output_bytes, items
+        self.objects: dict[int, Any] = {}
+        self.numbers: dict[int, int] = {}
+        self.graphs: dict[int, tuple[list[Tensor], dict[int, Tensor]]] = {}
+        self.count = 0
+        self.main = ModuleType("__main__")
+        self.main.__dict__.update(display=print, get_ipython=lambda: None)
+        sys.modules["__main__"] = self.main
+        self.operations: dict[str, Callable] = {
+            "call": lambda function, *args, **kwargs: function(*args, **kwargs),
+            "record": _record,
+            "getattr": getattr,
+            "setattr": setattr,
+            "delattr": delattr,
+            "len": len,
+            "bool": bool,
+            "getitem": operator.getitem,
+            "setitem": operator.setitem,
+            "iter": self._list,
+            "next": next,
+            "deepcopy": copy.deepcopy,
+            "run": self._run,
+            "global": self._global,
+            "place": self._place,
+            "seed": _seed,
+            "install": lambda modules: sys.meta_path.insert(0, TextFinder(modules)),
+        }
+
+    def answer(self, header: dict, data: bytearray) -> tuple[dict, list[bytes]]:
+        """The reply to one request: a value, or the exception that was raised."""
+        for number in header["release"]:
+            self.numbers.pop(id(self.objects.pop(number, None)), None)
+        for number in header["forget"]:
+            self.graphs.pop(number, None)
+        if header["op"] == "backward":
+            return self._guard(lambda: self._backward(header, data))
+        return self._guard(lambda: self._apply(header, data))
+
+    def _guard(self, work: Callable[[], tuple[dict, list[bytes]]]) -> tuple[dict, list[bytes]]:
+        output = sys.stdout = sys.stderr = Output(self.output_bytes)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default")
+                header, blobs = work()
+        except BaseException as error:
+            header, blobs = {"error": _describe_error(error)}, []
+        return header | {"output": output.getvalue()}, blobs
+
+    def _apply(self, header: dict, data: bytearray) -> tuple[dict, list[bytes]]:
+        reader = protocol.Reader(header, data, self._resolve)
+        leaves = {}
+        for index, entry in enumerate(header["tensors"]):
+            reader.tensors[index] = _as_sent(reader.tensors[index], entry, index, leaves)
+        args, kwargs = reader.decode(header["args"]), reader.decode(header["kwargs"])
+        tensors = list(reader.tensors)
+        before = [_contents(tensor) for tensor in tensors]
+        with torch.set_grad_enabled(header["grad"]):
+            result = self.operations[header["op"]](*args, **kwargs)
+
+        known = {id(tensor): ["argument", index] for index, tensor in enumerate(tensors)}
+        outputs: list[Tensor] = []
+        writer = protocol.Writer(
+            self._export, lambda tensor, writer: self._extra(tensor, writer, outputs), known, self.reply_bytes
+        )
+        reply = {"value": writer.encode(result)}
+        changed = [i for i, tensor in enumerate(tensors) if _contents(tensor) != before[i]]
+        with torch.no_grad():
+            reply["changed"] = [[i, writer.tensor(tensors[i].detach())] for i in changed]
+        reply["generators"] = [[i, writer.tensor(g.get_state())] for i, g in sorted(reader.generators.items())]
+        if outputs:
+            self.count += 1
+            self.graphs[self.count] = outputs, leaves
+            reply["graph"] = self.count
+        return reply | {"tensors": writer.described}, writer.blobs
+
+    def _backward(self, header: dict, data: bytearray) -> tuple[dict, list[bytes]]:
+        outputs, leaves = self.graphs[header["graph"]]
+        gradients = protocol.Reader(header, data, self._resolve).tensors
+        used = [outputs[index] for index in header["outputs"]]
+        for leaf in leaves.values():
+            leaf.grad = None
+        torch.autograd.backward(used, gradients, retain_graph=True)
+        writer = protocol.Writer(self._export, max_bytes=self.reply_bytes)
+        found = [[index, writer.tensor(leaf.grad)] for index, leaf in leaves.items() if leaf.grad is not None]
+        return {"value": None, "gradients": found, "tensors": writer.described}, writer.blobs
+
+    def _extra(self, tensor: Tensor, writer: protocol.Writer, outputs: list[Tensor]) -> dict:
+        if isinstance(tensor, nn.Parameter) or (tensor.requires_grad and tensor.is_leaf):
+            extra = {"leaf": tensor.requires_grad}
+            if isinstance(tensor, nn.Parameter):
+                extra["parameter"] = self._number(tensor)
+            if tensor.grad is not None:
+                extra["gradient"] = writer.tensor(tensor.grad)
+            return extra
+        if tensor.requires_grad:
+            outputs.append(tensor)
+            return {"output": len(outputs) - 1}
+        return {}
+
+    def _export(self, value: Any) -> list:
+        names = [protocol.name_of(kind) for kind in type(value).__mro__]
+        return ["object", self._number(value), type(value).__name__, [name for name in names if name]]
+
+    def _number(self, value: Any) -> int:
+        if id(value) not in self.numbers:
+            self.count += 1
+            self.objects[self.count] = value
+            self.numbers[id(value)] = self.count
+        return self.numbers[id(value)]
+
+    def _resolve(self, stands: list, reader: protocol.Reader) -> Any:
+        kind, *rest = stands
+        if kind == "object":
+            return self.objects[rest[0]]
+        if kind == "name":
+            return protocol.find_name(rest[0])
+        if kind == "module":
+            module = (kind := protocol.find_name(rest[0])).__new__(kind)
+            module.__dict__.update(reader.decode(rest[1]))
+            return module
+        raise protocol.ProtocolError(f"{kind} is unknown")
+
+    def _list(self, value: Any) -> list:
+        items = list(islice(iter(value), self.items + 1))
+        if len(items) > self.items:
+            raise ValueError(f"it yields more than {self.items} items")
+        return items
+
+    def _run(self, source: str, filename: str) -> None:
+        exec(_compile(source, filename), self.main.__dict__)
+
+    def _global(self, name: str) -> list:
+        return [self.main.__dict__[name]] if name in self.main.__dict__ else []
+
+    def _place(self, source: str, name: str) -> Any:
+        namespace = {"__name__": "helpers", "torch": torch, "nn": nn, "F": nn.functional, "Tensor": Tensor}
+        exec(_compile(source, f"<helper {name}>"), namespace)
+        return namespace[name]
+
+
+def serve(connection: socket.socket, settings: dict) -> None:
+    """Answer requests until the grader hangs up.
+
+    Args:
+        connection: the socket to the grader.
+        settings: `reply_bytes`, `output_bytes` and `items`, the limits that an honest submission is held to here.
+    """
+    _seed(int.from_bytes(os.urandom(7), "big"))
+    worker = Worker(settings["reply_bytes"], settings["output_bytes"], settings["items"])
+    protocol.send(connection, {"ready": True})
+    while True:
+        try:
+            header, data = protocol.receive(connection, 1 << 40, 1 << 40)
+        except EOFError:
+            return
+        reply, blobs = worker.answer(header, data)
+        reply["id"] = header["id"]
+        try:
+            protocol.send(connection, reply, blobs)
+        except (ValueError, TypeError) as error:
+            protocol.send(connection, {"id": header["id"], "error": _describe_error(error), "output": ""})
+
+
+def _as_sent(tensor: Tensor, entry: dict, index: int, leaves: dict[int, Tensor]) -> Tensor:
+    """The tensor as the grader has it: a parameter, a leaf, or the result of something."""
+    if entry.get("parameter"):
+        tensor = nn.Parameter(tensor, requires_grad=bool(entry.get("requires_grad")))
+    if not entry.get("requires_grad"):
+        return tensor
+    leaves[index] = tensor.requires_grad_()
+    with torch.enable_grad():
+        return tensor if entry["leaf"] else tensor.clone()
+
+
+def _contents(tensor: Tensor) -> tuple:
+    with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+        described, blob = protocol.describe(tensor)
+    return described["dtype"], described["shape"], blob
+
+
+def _record(function: Callable, args: list, kwargs: dict) -> list[str]:
+    with Recorder() as recorder:
+        function(*args, **kwargs)
+    return recorder.names
+
+
+def _seed(number: int) -> None:
+    torch.manual_seed(number)
+    random.seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number % (1 << 32))
+
+
+def _compile(source: str, filename: str) -> Any:
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    return compile(ast.parse(source, filename), filename, "exec", dont_inherit=True)
+
+
+def _describe_error(error: BaseException) -> dict:
+    try:
+        message = str(error)
+    except BaseException:
+        message = "(its message cannot be shown)"
+    return {
+        "types": [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind],
+        "name": type(error).__name__,
+        "message": message[:MESSAGE_CHARS],
+        "traceback": _format_traceback(error)[-MESSAGE_CHARS:],
+    }
+
+
+def _format_traceback(error: BaseException) -> str:
+    try:
+        told = traceback.TracebackException.from_exception(error, limit=-30)
+        told.stack[:] = [frame for frame in told.stack if frame.filename not in (__file__, protocol.__file__)]
+        for frame in told.stack:
+            frame.filename = re.sub(r"^.*/(?:site-packages|dist-packages|python3\.\d+|env/\d+)/", "", frame.filename)
+        return "".join(told.format(chain=False))
+    except BaseException:
+        return ""

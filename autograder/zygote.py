@@ -1,0 +1,201 @@
+"""Inside the sandbox: imports torch once, then forks a worker for each submission.
+
+    zygote                trusted; takes orders from the grader, never runs student code
+      supervisor          trusted; one for each worker: makes its namespaces, kills it, reports how it ended
+        worker            untrusted; process 1 of its own namespaces, without capabilities, under limits
+
+The supervisor holds one end of a "leash", a socket whose other end the grader holds: when the grader closes it, or
+dies, the worker is killed.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import protocol
+import torch
+import worker
+
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
+CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
+CLONE_THREAD = 0x10000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
+NOBODY = 65534
+
+# What a worker has no use for. A process of its own, above all: limits are counted for each process.
+REFUSED = (
+    "fork", "vfork", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_open",
+    "pidfd_getfd", "pidfd_send_signal", "mount", "umount2", "pivot_root", "chroot", "unshare", "setns", "move_mount",
+    "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_by_handle_at", "name_to_handle_at",
+    "socket", "bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "io_uring_setup",
+    "io_uring_enter", "io_uring_register", "memfd_create", "memfd_secret", "shmget", "shmat", "msgget", "semget",
+    "mq_open", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon",
+    "swapoff", "quotactl", "acct", "syslog", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "iopl",
+    "ioperm", "modify_ldt", "personality",
+)
+
+
+def main() -> None:
+    """Serve orders: each comes with two sockets, the worker's and its leash."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    settings = json.loads(sys.argv[2])
+    torch.set_num_threads(1)
+    for module in settings["preload"]:
+        importlib.import_module(module)
+    refuse = _build_filter() if settings["sandboxed"] else None
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors
+    gc.collect()
+    gc.freeze()  # so that workers share the memory instead of copying it at their first collection
+    protocol.send(control, {"python": sys.version.split()[0], "torch": torch.__version__})
+    while True:
+        order, fds, _, _ = socket.recv_fds(control, 1, 2)
+        if not order:
+            return
+        if os.fork() == 0:
+            control.close()
+            _run_and_exit(lambda fds=fds: _supervise(*fds, settings, refuse))
+        for fd in fds:
+            os.close(fd)
+
+
+def _run_and_exit(work) -> None:
+    # Whatever happens in a forked process, it must not go on as its parent.
+    try:
+        work()
+    finally:
+        os._exit(1)
+
+
+def _supervise(connection: int, leash: int, settings: dict, refuse) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _die_with_parent()
+    processes = None
+    if settings["sandboxed"]:
+        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+        _own_namespaces()
+    pid = os.fork()
+    if pid == 0:
+        _run_and_exit(lambda: _become_worker(connection, settings, refuse))
+    os.close(connection)
+    reason = None
+    while True:
+        readable, _, _ = select.select([leash], [], [], 0.02)
+        if readable:
+            os.kill(pid, signal.SIGKILL)  # the grader let go
+        elif processes is not None and _threads(processes, pid) > settings["threads"]:
+            reason = "threads"
+            os.kill(pid, signal.SIGKILL)
+        ended, status, usage = os.wait4(pid, 0 if readable or reason else os.WNOHANG)
+        if ended:
+            break
+    code = os.waitstatus_to_exitcode(status)
+    cpu = usage.ru_utime + usage.ru_stime
+    if reason is None and code == -signal.SIGKILL and cpu >= settings["cpu_seconds"]:
+        reason = "cpu"
+    with contextlib.suppress(OSError):  # the grader may be gone
+        os.write(leash, json.dumps({"code": code, "reason": reason}).encode())
+    os._exit(0)
+
+
+def _own_namespaces() -> None:
+    uid, gid = os.getuid(), os.getgid()
+    _libc("unshare", CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET)
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{NOBODY} {uid} 1"), ("gid_map", f"{NOBODY} {gid} 1")):
+        with open(f"/proc/self/{file}", "w") as mapping:
+            mapping.write(text)
+
+
+def _threads(processes: int, pid: int) -> int:
+    try:
+        fd = os.open(f"{pid}/stat", os.O_RDONLY, dir_fd=processes)
+        try:
+            return int(os.read(fd, 4096).rpartition(b")")[2].split()[17])
+        finally:
+            os.close(fd)
+    except OSError:
+        return 0
+
+
+def _become_worker(connection: int, settings: dict, refuse) -> None:
+    _die_with_parent()
+    os.dup2(connection, 3)
+    os.closerange(4, 1 << 16)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+    _limit(settings)
+    if settings["sandboxed"]:
+        flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+        _libc("mount", b"tmpfs", b"/tmp", b"tmpfs", flags, f"size={settings['file_mb']}m,nr_inodes=4096".encode())
+        _libc("mount", b"tmpfs", b"/proc", b"tmpfs", flags | MS_RDONLY, b"size=4k")
+        os.chdir("/tmp")
+        _drop_privileges()
+        refuse.load()
+    worker.serve(socket.socket(fileno=3), settings)
+    os._exit(0)
+
+
+def _limit(settings: dict) -> None:
+    mega = 1 << 20
+    limits = [
+        (resource.RLIMIT_CPU, settings["cpu_seconds"]),
+        (resource.RLIMIT_FSIZE, settings["file_mb"] * mega),
+        (resource.RLIMIT_NOFILE, settings["open_files"]),
+        (resource.RLIMIT_CORE, 0),
+    ]
+    if sys.platform == "linux":
+        with open("/proc/self/statm") as sizes:
+            used = int(sizes.read().split()[0]) * resource.getpagesize()
+        limits.append((resource.RLIMIT_AS, used + settings["memory_mb"] * mega))
+    for limit, value in limits:
+        resource.setrlimit(limit, (value, value))
+
+
+def _drop_privileges() -> None:
+    for capability in range(64):
+        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails past the last that the kernel knows
+    version_3_of_this_process = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    _libc("capset", version_3_of_this_process, (ctypes.c_uint32 * 6)())
+    _libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        _libc("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _libc(function: str, *args) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, function)(*args) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{function}: {os.strerror(number)}")
+
+
+def _build_filter():
+    import errno
+
+    import pyseccomp
+
+    refuse = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+    for name in REFUSED:
+        refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), name)
+    refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")  # so that the C library falls back on clone
+    no_thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, CLONE_THREAD, 0)
+    refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "clone", no_thread)
+    return refuse
+
+
+if __name__ == "__main__":
+    main()
