@@ -110,7 +110,8 @@ class Writer:
     """Encodes values into one message.
 
     Args:
-        export: called with an object that is not plain data; returns what stands for it, or raises TypeError.
+        export: called with an object that is not plain data and this writer; returns what stands for it, or raises
+            TypeError.
         extra: called with a tensor and this writer; returns what else to tell about the tensor.
         known: what stands for tensors that the other side has already, by `id`.
         max_bytes: the most that the bytes may take.
@@ -118,7 +119,7 @@ class Writer:
 
     def __init__(
         self,
-        export: Callable[[Any], list],
+        export: Callable[[Any, "Writer"], list],
         extra: Callable[[Tensor, "Writer"], dict] = lambda tensor, writer: {},
         known: dict[int, list] | None = None,
         max_bytes: int = 1 << 30,
@@ -180,7 +181,7 @@ class Writer:
             if value not in self.generators:
                 self.generators.append(value)
             return ["generator", self.generators.index(value), ["tensor", self.tensor(value.get_state())]]
-        return self._export(value)
+        return self._export(value, self)
 
     def tensor(self, tensor: Tensor) -> int:
         """The index of a tensor in the message, to which it is added unless it is there."""

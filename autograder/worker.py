@@ -125,7 +125,6 @@ class Worker:
         output = sys.stdout = sys.stderr = Output(self.output_bytes)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("default")
                 header, blobs = work()
         except BaseException as error:
             header, blobs = {"error": _describe_error(error)}, []
@@ -182,7 +181,7 @@ class Worker:
             return {"output": len(outputs) - 1}
         return {}
 
-    def _export(self, value: Any) -> list:
+    def _export(self, value: Any, writer: protocol.Writer) -> list:
         names = [protocol.name_of(kind) for kind in type(value).__mro__]
         return ["object", self._number(value), type(value).__name__, [name for name in names if name]]
 
@@ -283,7 +282,7 @@ def _compile(source: str, filename: str) -> Any:
 
 def _describe_error(error: BaseException) -> dict:
     try:
-        message = str(error)
+        message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     except BaseException:
         message = "(its message cannot be shown)"
     return {

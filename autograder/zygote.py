@@ -34,16 +34,14 @@ PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 NOBODY = 65534
 
 # What a worker has no use for. A process of its own, above all: limits are counted for each process.
-REFUSED = (
-    "fork", "vfork", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_open",
-    "pidfd_getfd", "pidfd_send_signal", "mount", "umount2", "pivot_root", "chroot", "unshare", "setns", "move_mount",
-    "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "open_by_handle_at", "name_to_handle_at",
-    "socket", "bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "io_uring_setup",
-    "io_uring_enter", "io_uring_register", "memfd_create", "memfd_secret", "shmget", "shmat", "msgget", "semget",
-    "mq_open", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon",
-    "swapoff", "quotactl", "acct", "syslog", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "iopl",
-    "ioperm", "modify_ldt", "personality",
-)
+REFUSED = """
+    fork vfork execve execveat ptrace process_vm_readv process_vm_writev kcmp pidfd_open pidfd_getfd
+    pidfd_send_signal mount umount2 pivot_root chroot unshare setns move_mount open_tree fsopen fsconfig fsmount
+    fspick mount_setattr open_by_handle_at name_to_handle_at socket bpf perf_event_open userfaultfd keyctl
+    add_key request_key io_uring_setup io_uring_enter io_uring_register memfd_create memfd_secret shmget shmat
+    msgget semget mq_open init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff
+    quotactl acct syslog settimeofday clock_settime clock_adjtime adjtimex iopl ioperm modify_ldt personality
+""".split()  # noqa: SIM905
 
 
 def main() -> None:

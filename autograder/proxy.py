@@ -1,0 +1,455 @@
+"""The grader's side of the objects that live in a worker.
+
+A check is written for real objects and meets a `Remote` in their place. Calls, attributes, items and gradients are
+forwarded; tensors and plain data come back as copies, in the grader's own clean torch. What the worker answers is the
+student's word: it can be any value, but it is always data. In particular `==` is never forwarded, so that no object can
+claim to equal what a check expects.
+"""
+
+import builtins
+import re
+import sys
+import time
+import types
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from autograder import protocol
+from autograder.sandbox import Limits, WorkerProcess
+
+# Attributes with double underscores that may be read; any other would let Python or torch believe the worker.
+_READABLE = {"__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__", "__init__"}
+_NO_RESULT = "it sent back something that is not a result"
+_KINDS = {"function": types.FunctionType, "method": types.MethodType, "generator": types.GeneratorType}
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_OWN_PATHS = sorted({str(Path.home()), str(Path(__file__).resolve().parents[1]), sys.prefix, sys.base_prefix}, key=len)
+
+
+class WorkerLost(BaseException):
+    """The worker is gone, so that this check cannot go on; no check can catch this by accident.
+
+    Attributes:
+        status: "timeout" or "crashed".
+    """
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Link:
+    """A conversation with one worker.
+
+    Attributes:
+        deadline: `time.monotonic()` at which a request is given up and the worker killed.
+        lost: why the worker is gone, if it is.
+        output: what student code printed since `take_output` was called.
+    """
+
+    def __init__(self, process: WorkerProcess, limits: Limits, sources: Mapping[str, str] | None = None) -> None:
+        self.deadline = time.monotonic() + limits.cell_seconds
+        self.lost: WorkerLost | None = None
+        self._process, self._limits, self._sources = process, limits, sources or {}
+        self._output: list[str] = []
+        self._count = 0
+        self._remotes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._released: set[int] = set()
+        self._forgotten: set[int] = set()
+
+    def close(self) -> None:
+        """Kill the worker."""
+        self.lost = self.lost or WorkerLost("crashed", "the worker was ended")
+        self._process.kill()
+
+    def take_output(self) -> str:
+        """What student code printed since the last time."""
+        text, self._output = "".join(self._output), []
+        return clean(text, (self._limits.output_kb << 10) + 100)
+
+    def run(self, source: str, filename: str) -> None:
+        """Run a cell; raises what it raises."""
+        self.request("run", source, filename)
+
+    def install(self, modules: Mapping[str, str]) -> None:
+        """Let the worker import these modules, given as text."""
+        self.request("install", dict(modules))
+
+    def named(self, name: str) -> Any:
+        """The object of this name in the student's notebook.
+
+        Raises:
+            LookupError: there is none.
+        """
+        found = self.request("global", name)
+        if not isinstance(found, list) or len(found) != 1:
+            raise LookupError(name)
+        if type(found[0]) is Remote:
+            object.__setattr__(found[0], "_remote_global", name)
+        return found[0]
+
+    def source_of(self, name: str | None) -> str:
+        """The text of the student's definition of a name, from the grader's copy of the submission."""
+        if name not in self._sources:
+            raise LookupError("only the source of a function or class of the notebook is known")
+        return self._sources[name]
+
+    def request(self, op: str, *args: Any, **kwargs: Any) -> Any:
+        """Have the worker do something; returns the result or raises what it raised.
+
+        Raises:
+            WorkerLost: it took too long, crashed, or sent what is not a reply.
+            TypeError: an argument cannot cross.
+        """
+        writer = protocol.Writer(self._export, _extra, max_bytes=self._limits.reply_mb << 20)
+        header = {"op": op, "args": writer.encode(list(args)), "kwargs": writer.encode(kwargs)}
+        reply, data = self._exchange(header, writer)
+        if "error" in reply:
+            raise self._believe(lambda: _exception(reply["error"], self._limits.message_chars))
+        return self._believe(lambda: self._take(reply, data, writer))
+
+    def backward(self, number: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
+        """The gradients of a call's arguments, by their index, given those of its outputs."""
+        writer = protocol.Writer(self._export, max_bytes=self._limits.reply_mb << 20)
+        for gradient in gradients:
+            writer.encode(gradient.clone())  # two outputs may share one gradient, but are two entries of the message
+        reply, data = self._exchange({"op": "backward", "graph": number, "outputs": indices}, writer)
+        if "error" in reply:
+            raise self._believe(lambda: _exception(reply["error"], self._limits.message_chars))
+        return self._believe(
+            lambda: {i: protocol.Reader(reply, data, _nothing).tensors[k] for i, k in reply["gradients"]}
+        )
+
+    def _exchange(self, header: dict, writer: protocol.Writer) -> tuple[dict, bytearray]:
+        if self.lost:
+            raise self.lost
+        self._count += 1
+        header |= {"id": self._count, "tensors": writer.described, "grad": torch.is_grad_enabled()}
+        header |= {"release": list(self._released), "forget": list(self._forgotten)}
+        self._released.clear()
+        self._forgotten.clear()
+        connection, most = self._process.connection, self._limits.reply_mb << 20
+        try:
+            protocol.send(connection, header, writer.blobs, self.deadline)
+            reply, data = protocol.receive(connection, most, deadline=self.deadline)
+        except TimeoutError:
+            raise self._lose("timeout", "it took too long and was stopped: does a loop never end?") from None
+        except protocol.ProtocolError as error:
+            raise self._lose("crashed", f"{_NO_RESULT}: {error}") from None
+        except (OSError, EOFError):
+            raise self._lose(*_cause_of_death(self._process.autopsy())) from None
+        if reply.get("id") != self._count:
+            raise self._lose("crashed", f"{_NO_RESULT}: the answer to another question")
+        if isinstance(output := reply.get("output"), str):
+            self._output.append(output)
+        return reply, data
+
+    def _believe(self, read: Any) -> Any:
+        """Read a reply; a worker whose replies cannot be read is given up."""
+        try:
+            return read()
+        except Exception as error:
+            raise self._lose("crashed", f"{_NO_RESULT}: {type(error).__name__}") from error
+
+    def _lose(self, status: str, message: str) -> WorkerLost:
+        self._process.kill()
+        self.lost = WorkerLost(status, message)
+        return self.lost
+
+    def _take(self, reply: dict, data: bytearray, writer: protocol.Writer) -> Any:
+        def resolve(stands: list, reader: protocol.Reader) -> Any:
+            kind, *rest = stands
+            if kind == "argument":
+                return writer.tensors[_index(rest[0])]
+            if kind == "object":
+                return self._remote(*rest)
+            raise protocol.ProtocolError(f"{kind!r:.40} is unknown")
+
+        reader = protocol.Reader(reply, data, resolve)
+        plain = list(reader.tensors)
+        for index, entry in enumerate(reply["tensors"]):
+            reader.tensors[index] = self._leaf(plain, index, entry)
+        self._attach(reply, reader, writer)
+        value = reader.decode(reply["value"])
+        with torch.no_grad():
+            for index, changed in reply["changed"]:
+                _overwrite(writer.tensors[_index(index)], plain[_index(changed)])
+        for index, state in reply["generators"]:
+            writer.generators[_index(index)].set_state(plain[_index(state)])
+        return value
+
+    def _leaf(self, plain: list[Tensor], index: int, entry: dict) -> Tensor:
+        tensor = plain[index]
+        gradient = plain[_index(entry["gradient"])] if "gradient" in entry else None
+        if "parameter" in entry:
+            number = _index(entry["parameter"])
+            tensor = self._remotes.get(number)
+            if type(tensor) is not nn.Parameter or tensor.shape != plain[index].shape:
+                tensor = nn.Parameter(plain[index], requires_grad=entry["leaf"] is True)
+                self._remember(number, tensor)
+            tensor.data = plain[index]
+            tensor.requires_grad_(entry["leaf"] is True)
+        elif entry.get("leaf") is True:
+            tensor.requires_grad_()
+        if "leaf" in entry:
+            tensor.grad = gradient
+        return tensor
+
+    def _attach(self, reply: dict, reader: protocol.Reader, writer: protocol.Writer) -> None:
+        """Make outputs that depend on a graph in the worker depend on the arguments they were made from."""
+        outputs = [(i, _index(e["output"])) for i, e in enumerate(reply["tensors"]) if "output" in e]
+        if not outputs:
+            return
+        kept = _Kept(self, _index(reply["graph"]))
+        inputs = [(i, tensor) for i, tensor in enumerate(writer.tensors) if tensor.requires_grad]
+        results = _RemoteGraph.apply(
+            kept,
+            [number for _, number in outputs],
+            [i for i, _ in inputs],
+            [reader.tensors[i] for i, _ in outputs],
+            torch.zeros((), requires_grad=True),  # makes the outputs require grad even if no argument does
+            *(tensor for _, tensor in inputs),
+        )
+        for (i, _), result in zip(outputs, results, strict=True):
+            reader.tensors[i] = result
+
+    def _remote(self, number: int, name: str, kinds: list[str]) -> "Remote":
+        found = self._remotes.get(_index(number))
+        if type(found) is not Remote:
+            kind = next((_TORCH_KINDS[k] for k in kinds if k in _TORCH_KINDS), None) or _KINDS.get(name, object)
+            found = Remote(self, number, kind, str(name)[:80])
+            self._remember(number, found)
+        return found
+
+    def _remember(self, number: int, found: Any) -> None:
+        self._remotes[number] = found
+        self._released.discard(number)
+        weakref.finalize(found, _release, weakref.ref(self), number, id(found)).atexit = False
+
+    def _export(self, value: Any, writer: protocol.Writer) -> list:
+        if type(value) is Remote:
+            if object.__getattribute__(value, "_remote_link") is not self:
+                raise TypeError("an object of a worker that is gone cannot be used again")
+            return ["object", object.__getattribute__(value, "_remote_number")]
+        if name := protocol.name_of(value):
+            return ["name", name]
+        if isinstance(value, nn.Module) and (name := protocol.name_of(type(value))):
+            return ["module", name, writer.encode(value.__dict__, 1)]
+        raise TypeError(
+            f"{type(value).__name__} cannot be handed to student code by a check: "
+            "define it with `autograder.checks.place` beside the student's object"
+        )
+
+
+def _release(link: weakref.ref, number: int, _) -> None:
+    if (alive := link()) is not None and number not in alive._remotes:
+        alive._released.add(number)
+
+
+class _Kept:
+    """A graph that the worker keeps for as long as the grader may go backward through it."""
+
+    def __init__(self, link: Link, number: int) -> None:
+        self.link, self.number = link, number
+
+    def __del__(self) -> None:
+        self.link._forgotten.add(self.number)
+
+
+class _RemoteGraph(torch.autograd.Function):
+    """Outputs of a call in the worker: going backward asks the worker."""
+
+    @staticmethod
+    def forward(ctx, kept, outputs, inputs, results, anchor, *tensors):
+        ctx.kept, ctx.outputs, ctx.inputs = kept, outputs, inputs
+        ctx.like = [(tensor.shape, tensor.dtype) for tensor in tensors]
+        ctx.set_materialize_grads(False)
+        return tuple(results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        used = [(o, g) for o, g in zip(ctx.outputs, gradients, strict=True) if g is not None]
+        link = ctx.kept.link
+        found = link.backward(ctx.kept.number, [o for o, _ in used], [g for _, g in used])
+        results = [found.get(index) for index in ctx.inputs]
+        for result, like in zip(results, ctx.like, strict=True):
+            if result is not None and (result.shape, result.dtype) != like:
+                raise link._lose("crashed", f"{_NO_RESULT}: a gradient of the wrong kind")
+        return (None, None, None, None, None, *results)
+
+
+class Remote:
+    """An object that lives in the worker. `type(x) is Remote` is the only way to tell it from a real one."""
+
+    __slots__ = ("__weakref__", "_remote_global", "_remote_kind", "_remote_link", "_remote_name", "_remote_number")
+
+    def __init__(self, link: Link, number: int, kind: type, name: str) -> None:
+        for slot, value in (("link", link), ("number", number), ("kind", kind), ("name", name), ("global", None)):
+            object.__setattr__(self, f"_remote_{slot}", value)
+
+    @property
+    def __class__(self) -> type:
+        return self._remote_kind
+
+    def __repr__(self) -> str:
+        return f"<the student's {self._remote_global or self._remote_name}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._remote_link.request("call", self, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__") and name not in _READABLE:
+            raise AttributeError(name)
+        return self._remote_link.request("getattr", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._remote_link.request("setattr", self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._remote_link.request("delattr", self, name)
+
+    def __len__(self) -> int:
+        return self._remote_link.request("len", self)
+
+    def __bool__(self) -> bool:
+        return self._remote_link.request("bool", self) is True
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._remote_link.request("getitem", self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._remote_link.request("setitem", self, key, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        items = self._remote_link.request("iter", self)
+        if not isinstance(items, list):
+            raise TypeError("it cannot be iterated over")
+        return iter(items)
+
+    def __next__(self) -> Any:
+        return self._remote_link.request("next", self)
+
+    def __contains__(self, item: Any) -> bool:
+        return any(item is other or item == other for other in self)
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self._remote_link.request("deepcopy", self)
+
+    def __reduce_ex__(self, version: int) -> Any:
+        raise TypeError("an object that lives in the worker cannot be pickled")
+
+
+def record_calls(remote: Remote, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> list[str]:
+    """The names of the functions of torch that a call makes in the worker, in order; student code can forge them."""
+    names = remote._remote_link.request("record", remote, list(args), dict(kwargs or {}))
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+
+def place(source: str, name: str, beside: Remote) -> Any:
+    """Define a helper in the worker.
+
+    Args:
+        source: its text; student code can read it.
+        name: the name that the text defines.
+        beside: an object that lives in the worker.
+
+    Returns:
+        The proxy of the helper.
+    """
+    return beside._remote_link.request("place", source, name)
+
+
+def seed(number: int, beside: Remote) -> None:
+    """Seed the default random generators of the worker."""
+    beside._remote_link.request("seed", number)
+
+
+def source_of(remote: Remote) -> str:
+    """The text of the student's definition of a function or class, from the grader's copy of the submission.
+
+    Raises:
+        LookupError: the object was not reached by its name.
+    """
+    return remote._remote_link.source_of(remote._remote_global)
+
+
+def clean(text: str, most: int) -> str:
+    """Text of student code fit to be shown: no control characters, no path of this machine, not endless."""
+    if len(text) > most:
+        text = text[: most // 2] + "\n[...]\n" + text[-most // 2 :]
+    text = _CONTROL.sub("", text.encode("utf-8", "replace").decode())
+    for path in reversed(_OWN_PATHS):
+        if len(path) > 1:
+            text = text.replace(path, "...")
+    return text
+
+
+def _extra(tensor: Tensor, writer: protocol.Writer) -> dict:
+    extra = {"parameter": True} if isinstance(tensor, nn.Parameter) else {}
+    return extra | ({"requires_grad": True, "leaf": tensor.is_leaf} if tensor.requires_grad else {})
+
+
+def _index(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise protocol.ProtocolError("an index is none")
+    return value
+
+
+def _nothing(stands: list, reader: protocol.Reader) -> Any:
+    raise protocol.ProtocolError("an object where none can be")
+
+
+def _overwrite(tensor: Tensor, new: Tensor) -> None:
+    if tensor.shape == new.shape and tensor.dtype == new.dtype:
+        tensor.copy_(new)
+    else:
+        tensor.data = new
+
+
+def _exception(described: dict, most: int) -> Exception:
+    """The nearest built-in exception to what the worker says it raised."""
+    name, message = clean(str(described["name"]), 100), clean(str(described["message"]), most)
+    kinds = [getattr(builtins, str(kind), None) for kind in described["types"]]
+    kinds = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
+    if not kinds:  # SystemExit and its like would end the grader
+        kinds, message = [RuntimeError], f"{name}: {message}"
+    for kind in [*kinds, Exception]:
+        try:
+            error = kind(message)
+            break
+        except TypeError:
+            continue
+    error.student_type = name
+    error.student_traceback = clean(str(described["traceback"]), most)
+    return error
+
+
+def _cause_of_death(report: dict) -> tuple[str, str]:
+    code, reason = report.get("code"), report.get("reason")
+    if reason == "cpu":
+        return "timeout", "it used more processor time than it may and was stopped"
+    if reason == "threads":
+        return "crashed", "it started more threads than it may and was stopped"
+    if code == -11:
+        return "crashed", "it crashed (segmentation fault)"
+    if isinstance(code, int) and code < 0:
+        return "crashed", f"it was killed (signal {-code})"
+    return "crashed", "it ended the process it runs in"
+
+
+def _torch_kinds() -> dict[str, type]:
+    """The classes that a remote object can be an instance of, by the name that crosses."""
+    found = {}
+    for kind in (*vars(nn).values(), *vars(torch.optim).values(), type):
+        if isinstance(kind, type) and not issubclass(kind, Tensor) and (name := protocol.name_of(kind)):
+            found[name] = kind
+    return found
+
+
+_TORCH_KINDS = _torch_kinds()
