@@ -136,14 +136,15 @@ def print_kill_table(course: Course, chosen: list[Chapter]) -> bool:
                 f"{sum(v.as_meant for v in right)}/{len(right)}",
             )
             complaints += shortfalls(exercise, [v.answer for v in own])
-            complaints += [_complaint(v) for v in own if not v.as_meant]
+            complaints += [complaint(v) for v in own if not v.as_meant]
     console.print(table)
     for complaint in complaints:
         console.print(complaint, markup=False, highlight=False)
     return not complaints
 
 
-def _complaint(verdict: Verdict) -> str:
+def complaint(verdict: Verdict) -> str:
+    """What is wrong with a verdict that is not as it was meant."""
     answer = verdict.answer
     where = f"{answer.exercise}, {answer.title!r}"
     if answer.says is None:

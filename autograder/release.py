@@ -1,0 +1,183 @@
+"""What students get: `notebooks/`, generated from `solutions/` by nbgrader, and the proof that nothing leaks."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.apps.baseapp import NbGrader
+from nbgrader.converters import GenerateAssignment
+from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import SaveCells
+from rich.console import Console
+
+from autograder import gradebook
+from autograder.course import Chapter, Course, CourseError
+
+# A line of a solution shorter than this may well stand elsewhere: `return x`, `else:`.
+_TELLING = 16
+_MARKERS = (("### BEGIN SOLUTION", "### END SOLUTION"), ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"))
+
+
+def run(course: Course, chapters: list[Chapter], check: bool) -> int:
+    """Release chapters, or check that they are released as they should be.
+
+    Args:
+        course: the course, with its solutions.
+        chapters: the chapters to release.
+        check: change nothing, and name what is wrong.
+
+    Returns:
+        The exit status: 1 when something is wrong.
+    """
+    console = Console(stderr=True, soft_wrap=True)
+    app = gradebook.configure(course)
+    complaints = []
+    with tempfile.TemporaryDirectory(dir=course.root, prefix=".release-") as folder:
+        for chapter in chapters:
+            generate(app, chapter, Path(folder))
+            source = nbformat.read(course.solution(chapter), as_version=4)
+            released = nbformat.read(Path(folder) / chapter.folder / f"{chapter.module}.ipynb", as_version=4)
+            wrong = [*against_curriculum(chapter, source), *leaks(source, released)]
+            if check and not wrong:
+                wrong = _drift(Path(folder) / chapter.folder, course.notebook(chapter).parent)
+            complaints += [f"{chapter.folder}: {complaint}" for complaint in wrong]
+            if not check and not wrong:
+                _replace(Path(folder) / chapter.folder, course.notebook(chapter).parent)
+                gradebook.synchronise(app, chapter)
+                console.print(f"{chapter.folder} released")
+    if check:
+        complaints += _drift_of_curriculum(course)
+    else:
+        shutil.copyfile(course.root / "solutions/curriculum.toml", course.root / "notebooks/curriculum.toml")
+    for complaint in complaints:
+        console.print(complaint, markup=False, highlight=False)
+    return 1 if complaints else 0
+
+
+def generate(app: NbGrader, chapter: Chapter, directory: Path) -> None:
+    """Write a chapter's release with nbgrader's own `generate_assignment`, leaving the gradebook alone.
+
+    Args:
+        app: nbgrader, configured.
+        chapter: what is released.
+        directory: where its folder is put.
+
+    Raises:
+        CourseError: nbgrader refuses the chapter, for a solution cell without markers, say.
+    """
+    coursedir = CourseDirectory(parent=app)
+    coursedir.root, coursedir.release_directory = app.coursedir.root, str(directory)
+    coursedir.assignment_id = chapter.folder
+    converter = GenerateAssignment(coursedir=coursedir, parent=app, force=True, no_database=True)
+    converter.preprocessors = [p for p in converter.preprocessors if p is not SaveCells]
+    try:
+        converter.start()
+    except NbGraderException as error:
+        raise CourseError(f"nbgrader cannot release {chapter.folder}: {error}") from error
+
+
+def against_curriculum(chapter: Chapter, source: NotebookNode) -> list[str]:
+    """How a chapter's cells differ from what the curriculum promises: names, kinds and points.
+
+    Args:
+        chapter: as the curriculum has it.
+        source: its notebook in `solutions/`.
+    """
+    solutions, points, unknown = set(), {}, []
+    names = {exercise.name: exercise for exercise in chapter.exercises}
+    for cell in source.cells:
+        about = cell.metadata.get("nbgrader")
+        if not about or not (about.get("grade") or about.get("solution")):
+            continue
+        grade_id = about["grade_id"]
+        name = grade_id if about["solution"] else grade_id.rpartition("_check")[0]
+        if name not in names or grade_id.removeprefix(name).rstrip("0123456789") not in ("", "_check", "_check_"):
+            unknown.append(grade_id)
+            continue
+        if about["solution"]:
+            solutions.add((name, "written" if about["grade"] else "code"))
+        if about["grade"]:
+            points[name] = points.get(name, 0) + about["points"]
+            if not about["solution"] and f"from autograder.hidden.{chapter.module} import" not in cell.source:
+                unknown.append(f"{grade_id} (no hidden test from autograder.hidden.{chapter.module})")
+    complaints = [f"the curriculum knows no cell {grade_id}" for grade_id in unknown]
+    for exercise in chapter.exercises:
+        if (exercise.name, exercise.kind) not in solutions:
+            complaints.append(f"there is no {exercise.kind} cell with the grade_id {exercise.name}")
+        elif points.get(exercise.name, 0) != exercise.points:
+            complaints.append(
+                f"{exercise.name} is worth {points.get(exercise.name, 0):g} points, "
+                f"not the {exercise.points:g} of the curriculum"
+            )
+    return complaints
+
+
+def leaks(source: NotebookNode, released: NotebookNode) -> list[str]:
+    """What a released notebook gives away: solutions, hidden tests, model answers, results.
+
+    Args:
+        source: the notebook in `solutions/`.
+        released: the same after release.
+    """
+    public, secret = _split(source)
+    text = "\n".join(cell.source for cell in released.cells)
+    lines = {line.strip() for line in text.splitlines()}
+    complaints = [f"{name}: the line {line!r} is in the release" for name, line in secret if line in lines - public]
+    complaints += [f"the release contains {word!r}" for word in ("autograder.hidden", "BEGIN HIDDEN") if word in text]
+    for cell in released.cells:
+        about = cell.metadata.get("nbgrader", {})
+        if cell.get("outputs"):
+            complaints.append(f"the cell {cell.id} still has its output")
+        if about.get("solution") and cell.cell_type == "code" and "raise NotImplementedError()" not in cell.source:
+            complaints.append(f"{about['grade_id']}: nothing is left for the student to do")
+    return complaints
+
+
+def _split(source: NotebookNode) -> tuple[set[str], list[tuple[str, str]]]:
+    """The public lines of a source notebook, and its telling secret ones with the cell they are from."""
+    public, secret = set(), []
+    for cell in source.cells:
+        about = cell.metadata.get("nbgrader", {})
+        end = None
+        for line in map(str.strip, cell.source.splitlines()):
+            starts = [stop for start, stop in _MARKERS if line.startswith(start)]
+            if starts:
+                end = starts[0]
+            elif end and line.startswith(end):
+                end = None
+            elif end or (about.get("solution") and about.get("grade")):
+                if len(line) >= _TELLING:
+                    secret.append((about.get("grade_id", cell.id), line))
+            else:
+                public.add(line)
+    return public, secret
+
+
+def _drift(fresh: Path, kept: Path) -> list[str]:
+    names = {p.relative_to(root) for root in (fresh, kept) for p in root.rglob("*") if p.is_file()}
+    names = {name for name in names if ".ipynb_checkpoints" not in name.parts}
+    return [
+        f"notebooks/{kept.name}/{name} is not what solutions/ gives: run `autograder release {kept.name}`"
+        for name in sorted(names)
+        if not _same(fresh / name, kept / name)
+    ]
+
+
+def _drift_of_curriculum(course: Course) -> list[str]:
+    if _same(course.root / "solutions/curriculum.toml", course.root / "notebooks/curriculum.toml"):
+        return []
+    return ["notebooks/curriculum.toml is not that of solutions/: run `autograder release`"]
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.is_file() and other.is_file() and one.read_bytes() == other.read_bytes()
+
+
+def _replace(fresh: Path, kept: Path) -> None:
+    kept.parent.mkdir(exist_ok=True)
+    if kept.exists():
+        shutil.rmtree(kept)
+    fresh.rename(kept)

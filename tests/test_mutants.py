@@ -1,0 +1,35 @@
+"""Each wrong answer fails with its message, each right one passes: on real objects and through the grader."""
+
+import contextlib
+
+import nbformat
+import pytest
+
+from autograder import kill_table
+from autograder.course import find_course
+
+COURSE = find_course()
+CASES = [
+    pytest.param(chapter, exercise, id=f"{chapter.number}-{exercise.name}")
+    for chapter in COURSE.chapters
+    for exercise in chapter.exercises
+    if exercise.kind == "code"
+]
+
+
+def own(chapter, exercise):
+    return [a for a in kill_table.answers(chapter) if a.exercise == exercise.name]
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), CASES)
+def test_in_a_notebook(chapter, exercise):
+    path = COURSE.solution(chapter)
+    notebook = nbformat.read(path, as_version=4)
+    with contextlib.chdir(path.parent):
+        verdicts = [kill_table.judge_in_notebook(notebook, answer) for answer in own(chapter, exercise)]
+    assert [kill_table.complaint(v) for v in verdicts if not v.as_meant] == []
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), CASES)
+def test_there_are_enough_of_them(chapter, exercise):
+    assert kill_table.shortfalls(exercise, own(chapter, exercise)) == []

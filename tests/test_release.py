@@ -1,0 +1,134 @@
+"""The release: nbgrader's, in step with solutions/, in step with the curriculum, and without a leak."""
+
+import copy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder.course import find_course
+from autograder.release import against_curriculum, leaks
+
+AUTOGRADER = Path(sys.executable).with_name("autograder")
+
+
+@pytest.fixture(scope="module")
+def course(repository):
+    return find_course(repository)
+
+
+@pytest.fixture(scope="module")
+def chapter(course):
+    return course.find("01")
+
+
+@pytest.fixture
+def source(course, chapter):
+    return nbformat.read(course.solution(chapter), as_version=4)
+
+
+@pytest.fixture
+def released(course, chapter):
+    return nbformat.read(course.notebook(chapter), as_version=4)
+
+
+def cell(notebook, name):
+    return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
+
+
+def release(root, *arguments):
+    return subprocess.run([AUTOGRADER, "release", *arguments], cwd=root, capture_output=True, text=True, timeout=120)
+
+
+def test_the_notebooks_are_what_the_solutions_give(repository):
+    done = release(repository, "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_drift_is_named_and_a_release_mends_it(repository, tmp_path):
+    for name in ("solutions/01_weighted_averages", "notebooks/01_weighted_averages"):
+        shutil.copytree(repository / name, tmp_path / name)
+    for name in ("nbgrader_config.py", "solutions/curriculum.toml", "notebooks/curriculum.toml"):
+        shutil.copy(repository / name, tmp_path / name)
+    notebook = tmp_path / "notebooks/01_weighted_averages/weighted_averages.ipynb"
+    notebook.write_text(notebook.read_text().replace("Attention, in the end,", "Attention, somehow,"))
+    (notebook.parent / "stray.txt").write_text("x")
+    done = release(tmp_path, "--check")
+    assert done.returncode == 1
+    assert "weighted_averages.ipynb is not what solutions/ gives: run `autograder release" in done.stderr
+    assert "stray.txt" in done.stderr
+    assert release(tmp_path).returncode == 0
+    assert release(tmp_path, "--check").returncode == 0
+    assert "Attention, in the end," in notebook.read_text()
+
+
+def test_the_release_as_it_is_leaks_nothing(source, released):
+    assert leaks(source, released) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "complaint"),
+    [
+        (
+            "weighted_avg_loop",
+            lambda c: c.update(source=c.source + "\n    rows.append((w_i * x).sum(dim=1))  # (B, d)"),
+            "weighted_avg_loop: the line",
+        ),
+        (
+            "weighted_avg",
+            lambda c: c.update(source="def weighted_avg(x, weights): ..."),
+            "nothing is left for the student",
+        ),
+        (
+            "weighted_avg_check",
+            lambda c: c.update(source=c.source + "\nfrom autograder.hidden.weighted_averages import x"),
+            "contains 'autograder.hidden'",
+        ),
+        ("weighted_avg_check", lambda c: c.update(outputs=[{"output_type": "stream"}]), "still has its output"),
+    ],
+)
+def test_each_kind_of_leak_is_named(source, released, name, spoil, complaint):
+    spoil(cell(released, name))
+    assert any(complaint in c for c in leaks(source, released))
+
+
+def test_a_model_answer_left_in_is_named(source, released):
+    cell(released, "why_matrix_form").source = cell(source, "why_matrix_form").source
+    assert any(c.startswith("why_matrix_form: the line") for c in leaks(source, released))
+
+
+def test_a_solution_shown_in_another_cell_is_named(source, released):
+    text = copy.deepcopy(released.cells[0])
+    text.source = '    return torch.einsum("bij,bjk->bik", weights, x)'
+    released.cells.append(text)
+    assert any(c.startswith("weighted_avg_einsum: the line") for c in leaks(source, released))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "complaint"),
+    [
+        ("weighted_avg_check", {"points": 3}, "weighted_avg is worth 3 points, not the 2 of the curriculum"),
+        ("weighted_avg", {"grade_id": "weighted_average"}, "the curriculum knows no cell weighted_average"),
+        ("weighted_avg", {"grade_id": "weighted_average"}, "there is no code cell with the grade_id weighted_avg"),
+        ("weighted_avg_check", {"grade_id": "weighted_avg_test"}, "the curriculum knows no cell weighted_avg_test"),
+        ("why_matrix_form", {"grade": False}, "there is no written cell with the grade_id why_matrix_form"),
+    ],
+)
+def test_each_difference_from_the_curriculum_is_named(chapter, source, name, change, complaint):
+    cell(source, name).metadata.nbgrader.update(change)
+    assert complaint in against_curriculum(chapter, source)
+
+
+def test_a_check_without_hidden_tests_is_named(chapter, source):
+    cell(source, "weighted_avg_check").source = "assert True"
+    assert any("weighted_avg_check (no hidden test" in c for c in against_curriculum(chapter, source))
+
+
+def test_every_chapter_keeps_the_curriculum(course):
+    complaints = {
+        c.folder: against_curriculum(c, nbformat.read(course.solution(c), as_version=4)) for c in course.chapters
+    }
+    assert {folder: wrong for folder, wrong in complaints.items() if wrong} == {}
