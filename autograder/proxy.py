@@ -76,6 +76,10 @@ class Link:
         """Run a cell; raises what it raises."""
         self.request("run", source, filename)
 
+    def define(self, definitions: Sequence[str], filename: str) -> None:
+        """Run some statements; one that fails is left out."""
+        self.request("define", list(definitions), filename)
+
     def install(self, modules: Mapping[str, str]) -> None:
         """Let the worker import these modules, given as text."""
         self.request("install", dict(modules))

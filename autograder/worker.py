@@ -4,8 +4,11 @@ It runs inside the sandbox, in a process of its own for each submission. Student
 this process, so nothing here is secret, and the grader believes none of its answers.
 """
 
+import __future__
+
 import ast
 import builtins
+import contextlib
 import copy
 import io
 import linecache
@@ -51,6 +54,13 @@ class Output(io.StringIO):
         return 1
 
 
+class _Shell:
+    """Stands for IPython's shell, whose magics do nothing here."""
+
+    def __getattr__(self, name: str) -> Callable:
+        return lambda *args, **kwargs: None
+
+
 class Recorder(TorchFunctionMode):
     """Notes the name of each function of torch that is called."""
 
@@ -70,13 +80,20 @@ class TextFinder:
         self.modules = modules
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return spec_from_loader(fullname, self, origin=f"<{fullname}>") if fullname in self.modules else None
+        if fullname not in self.modules:
+            return None
+        is_package = any(name.startswith(f"{fullname}.") for name in self.modules)
+        return spec_from_loader(fullname, self, origin=f"<{fullname}>", is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None  # an ordinary module
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(_compile(self.modules[module.__name__], f"<{module.__name__}>"), module.__dict__)
+        source, filename = self.modules[module.__name__], f"<{module.__name__}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        for statement in ast.parse(source).body:
+            with contextlib.suppress(Exception):
+                exec(compile(ast.Module([statement], []), filename, "exec"), module.__dict__)
 
 
 class Worker:
@@ -89,7 +106,7 @@ class Worker:
         self.graphs: dict[int, tuple[list[Tensor], dict[int, Tensor]]] = {}
         self.count = 0
         self.main = ModuleType("__main__")
-        self.main.__dict__.update(display=print, get_ipython=lambda: None)
+        self.main.__dict__.update(display=print, get_ipython=_Shell)
         sys.modules["__main__"] = self.main
         self.operations: dict[str, Callable] = {
             "call": lambda function, *args, **kwargs: function(*args, **kwargs),
@@ -105,6 +122,7 @@ class Worker:
             "next": next,
             "deepcopy": copy.deepcopy,
             "run": self._run,
+            "define": self._define,
             "global": self._global,
             "place": self._place,
             "seed": _seed,
@@ -213,12 +231,20 @@ class Worker:
     def _run(self, source: str, filename: str) -> None:
         exec(_compile(source, filename), self.main.__dict__)
 
+    def _define(self, definitions: list[str], filename: str) -> None:
+        for source in definitions:
+            # One that fails, an import that is not to be had above all, must not cost the others.
+            with contextlib.suppress(Exception):
+                self._run(source, filename)
+
     def _global(self, name: str) -> list:
         return [self.main.__dict__[name]] if name in self.main.__dict__ else []
 
     def _place(self, source: str, name: str) -> Any:
         namespace = {"__name__": "helpers", "torch": torch, "nn": nn, "F": nn.functional, "Tensor": Tensor}
-        exec(_compile(source, f"<helper {name}>"), namespace)
+        # Annotations may name what is not imported here.
+        code = compile(source, f"<helper {name}>", "exec", __future__.annotations.compiler_flag, True)
+        exec(code, namespace)
         return namespace[name]
 
 

@@ -1,0 +1,510 @@
+"""Grades one notebook: the student's cells run in a worker, the check cells here.
+
+Cells run in the notebook's order. A check cell is executed from the course's notebook with this process's own torch;
+the names that it takes from the student's notebook are proxies. When a worker is lost, another one takes up where the
+culprit left off, so that one endless loop costs its own exercise only.
+"""
+
+import ast
+import builtins
+import contextlib
+import io
+import linecache
+import random
+import re
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from nbformat import NotebookNode
+
+from autograder.proxy import Link, WorkerLost, clean
+from autograder.sandbox import Limits, Sandbox
+from autograder.submission import Part, Repaired, SubmissionError, as_notebook, defined_names, lay_over, read_notebook
+
+__all__ = ["Graded", "Item", "Limits", "Sandbox", "grade_notebook"]
+
+# A chapter switches its loader on by this import, which has nothing to do in the worker.
+_LOADER = {"autograder": "", "autograder.chapters": ""}
+_HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
+
+
+@dataclass(frozen=True)
+class Item:
+    """The verdict on one check cell.
+
+    `status` is passed, failed, not attempted, error (the student's code raised), timeout, crashed or missing.
+    """
+
+    grade_id: str
+    status: str
+    points: float
+    max_points: float
+    message: str
+
+
+@dataclass
+class Graded:
+    """A graded notebook.
+
+    Attributes:
+        items: one for each check cell, in order.
+        notebook: what the student gets back: no solution, no hidden test, an error output on each check that failed.
+        problems: what was found when the notebook was repaired, by cell name.
+        ungradable: why nothing could be graded; empty otherwise.
+    """
+
+    items: list[Item]
+    notebook: NotebookNode
+    problems: list[str] = field(default_factory=list)
+    ungradable: str = ""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a cell did not do what it should."""
+
+    status: str
+    message: str
+    traceback: str = ""
+
+
+def grade_notebook(
+    sandbox: Sandbox,
+    submission: Path | NotebookNode,
+    source: Path | NotebookNode,
+    *,
+    modules: Mapping[str, str] | None = None,
+    only: set[str] | None = None,
+    run_cells: str = "definitions",
+) -> Graded:
+    """Grade one submission, whatever it holds.
+
+    Args:
+        sandbox: where the student's code runs.
+        submission: the notebook that was handed in.
+        source: the course's notebook, with its hidden tests.
+        modules: for each earlier notebook that may be imported, its name and the text of its definitions.
+        only: grade these check cells only.
+        run_cells: what runs of the course's own cells that earn no points: only the "definitions" (imports, functions,
+            classes, constants) that something needs, or "all".
+
+    Returns:
+        The verdicts and the graded notebook.
+
+    Raises:
+        SandboxError: the sandbox cannot be started.
+    """
+    if isinstance(source, Path):
+        source = _read_source(source, source.stat().st_mtime_ns)
+    ungradable = ""
+    try:
+        read = (
+            as_notebook(submission)
+            if isinstance(submission, dict)
+            else read_notebook(submission, sandbox.limits.notebook_mb)
+        )
+    except SubmissionError as error:
+        ungradable, read = str(error), NotebookNode(cells=[])
+    repaired = lay_over(read, source)
+    if ungradable:
+        failure = _Failure("missing", f"the notebook could not be graded: {ungradable}")
+        items = [_conclude(part, failure) for part in _checks(repaired, only)]
+        return Graded(items, repaired.notebook, [], ungradable)
+    run = _Run(sandbox, repaired, source, dict(modules or {}), run_cells)
+    try:
+        items = run.grade(only)
+    finally:
+        run.close()
+    return Graded(items, repaired.notebook, repaired.problems)
+
+
+@lru_cache(maxsize=32)
+def _read_source(path: Path, changed: int) -> NotebookNode:
+    import nbformat
+
+    return nbformat.read(path, as_version=4)
+
+
+def _checks(repaired: Repaired, only: set[str] | None) -> list[Part]:
+    return [part for part in repaired.parts if part.role == "check" and (only is None or part.name in only)]
+
+
+class _Run:
+    """One submission being graded."""
+
+    def __init__(
+        self, sandbox: Sandbox, repaired: Repaired, source: NotebookNode, modules: dict[str, str], run_cells: str
+    ) -> None:
+        self.sandbox, self.limits, self.repaired, self.modules = sandbox, sandbox.limits, repaired, modules
+        self.end = time.monotonic() + self.limits.submission_seconds
+        self.sources: dict[str, str] = {}
+        self.failures: dict[int, _Failure] = {}
+        self.done: list[int] = []
+        self.link: Link | None = None
+        self.texts = _texts_to_run(repaired.parts, run_cells)
+        self.solutions = {
+            name: part for part in repaired.parts if part.role == "solution" for name in defined_names(part.source)
+        }
+        self.imports = _import_statements(source)
+
+    def close(self) -> None:
+        if self.link is not None:
+            self.link.close()
+
+    def grade(self, only: set[str] | None) -> list[Item]:
+        """The items, with the outputs of the cells written into the notebook."""
+        wanted = _checks(self.repaired, only)
+        items = []
+        for part in self.repaired.parts:
+            if part.cell.cell_type == "code":
+                part.cell.outputs, part.cell.execution_count = [], None
+        for number, part in enumerate(self.repaired.parts):
+            if len(items) == len(wanted):
+                break
+            if number in self.texts:
+                self._run_cell(number)
+            elif any(part is check for check in wanted):
+                items.append(_conclude(part, *self._check(part)))
+        return items
+
+    def _worker(self) -> Link:
+        """A worker that has run the cells so far, but for those that are known to end workers."""
+        while self.link is None or self.link.lost:
+            self.link = Link(self.sandbox.worker(), self.limits, self.sources)
+            self._set_deadline()
+            self.link.install(_LOADER | self.modules)
+            for number in list(self.done):
+                try:
+                    self._send(number)
+                except WorkerLost as lost:
+                    self._give_up_cell(number, lost)
+                    break
+                except Exception:
+                    continue  # it raised the first time, too, and what it defined before is there
+            if not self.link.lost:
+                self.link.take_output()
+            elif time.monotonic() >= self.end:
+                raise self.link.lost
+        return self.link
+
+    def _set_deadline(self) -> None:
+        self.link.deadline = min(time.monotonic() + self.limits.cell_seconds, self.end)
+
+    def _send(self, number: int) -> None:
+        self._set_deadline()
+        part = self.repaired.parts[number]
+        text, filename = self.texts[number], f"<{part.name}>"
+        if isinstance(text, list):
+            self.link.define(text, filename)
+        else:
+            self.link.run(text, filename)
+
+    def _give_up_cell(self, number: int, lost: WorkerLost) -> None:
+        self.failures[number] = _Failure(lost.status, f"this cell was stopped: {lost}")
+        if number in self.done:
+            self.done.remove(number)
+
+    def _run_cell(self, number: int) -> None:
+        part = self.repaired.parts[number]
+        self.sources.update(_definition_texts(self.texts[number]))
+        outputs = part.cell.outputs
+        if time.monotonic() >= self.end:
+            self.failures[number] = _Failure("timeout", self._used_up())
+            return
+        try:
+            link = self._worker()
+            try:
+                self._send(number)
+                self.done.append(number)
+            except WorkerLost as lost:
+                self._give_up_cell(number, lost)
+            except Exception as error:
+                self.done.append(number)
+                self.failures[number] = _student_failure(error)
+            if text := link.take_output():
+                outputs.append(NotebookNode(output_type="stream", name="stdout", text=text))
+        except WorkerLost as lost:
+            self.failures[number] = _Failure(lost.status, f"this cell was stopped: {lost}")
+        if number in self.failures:
+            outputs.append(_error_output(self.failures[number]))
+
+    def _check(self, part: Part) -> tuple[_Failure | None, float | None]:
+        """Run one check; returns what went wrong, if anything, and the points it gave, if it gave any itself."""
+        if time.monotonic() >= self.end:
+            return _Failure("timeout", self._used_up()), None
+        try:
+            link = self._worker()
+            self._set_deadline()
+            tree = ast.parse(part.source)
+            with _importable(self.modules):
+                namespace, failure = self._namespace(tree, link)
+                if failure is None:
+                    failure, points = _execute_check(part, tree, namespace)
+                    if link.lost:
+                        raise link.lost
+                    return failure, points
+            return failure, None
+        except WorkerLost as lost:
+            message = self._used_up() if time.monotonic() >= self.end else f"your code was stopped: {lost}"
+            return _Failure(lost.status, message), None
+
+    def _namespace(self, tree: ast.Module, link: Link) -> tuple[dict[str, Any], _Failure | None]:
+        """What a check finds defined: the course's imports and the student's objects."""
+        namespace: dict[str, Any] = {"__name__": "__check__"}
+        bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+        bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.name}
+        bound |= {name for n in ast.walk(tree) for name in _bound_by_import(n)}
+        used = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        names = [name for name in dict.fromkeys(used) if name not in bound]
+        for statement in self.imports:
+            if set(_bound_by_import(statement)) & {*names, "*"}:
+                with contextlib.suppress(ImportError):
+                    exec(compile(ast.Module([statement], []), "<imports>", "exec"), namespace)
+        for name in names:
+            if name not in self.solutions and (name in namespace or hasattr(builtins, name)):
+                continue
+            try:
+                namespace[name] = link.named(name)
+            except LookupError:
+                return namespace, self._why_undefined(name)
+        return namespace, None
+
+    def _why_undefined(self, name: str) -> _Failure:
+        part = self.solutions.get(name)
+        if part is None:
+            return _Failure("missing", f"`{name}` is not defined in the notebook")
+        number = next(i for i, other in enumerate(self.repaired.parts) if other is part)
+        if failure := self.failures.get(number):
+            return failure
+        if part.missing:
+            return _Failure("missing", f"the cell `{part.name}` is missing from the notebook")
+        if part.untouched or not part.cell.source.strip():
+            return _Failure("not attempted", "not attempted yet")
+        return _Failure("missing", f"the cell `{part.name}` does not define `{name}`")
+
+    def _used_up(self) -> str:
+        return f"the notebook had used up its {self.limits.submission_seconds:g} seconds before this"
+
+
+def _texts_to_run(parts: list[Part], run_cells: str) -> dict[int, str | list[str]]:
+    """What the worker runs of each cell: its text, or a list of the definitions in it that something needs."""
+    from autograder.chapters import definitions
+
+    texts: dict[int, str | list[str]] = {}
+    candidates: list[tuple[int, str, set[str], set[str]]] = []
+    needed: set[str] = set()
+    for number, part in enumerate(parts):
+        if part.cell.cell_type != "code":
+            continue
+        text = part.cell.source
+        if part.role == "check":
+            needed |= _words(part.source)
+        elif part.role == "course" and run_cells == "definitions":
+            texts[number] = []
+            body = ast.parse(defined := definitions([text])).body
+            for statement in body:
+                source = _segment(defined, statement)
+                bound = {*_bound_by_import(statement), *defined_names(source)}
+                candidates.append((number, source, bound, _words(source)))
+        else:
+            texts[number] = _as_python(text)
+            needed |= _words(texts[number])
+    chosen: set[int] = set()
+    while True:  # what is needed may need more
+        more = {i for i, (_, _, bound, _) in enumerate(candidates) if bound & {*needed, "*"}} - chosen
+        if not more:
+            break
+        chosen |= more
+        needed = needed.union(*(candidates[i][3] for i in more))
+    for i in sorted(chosen):
+        number, source, _, _ = candidates[i]
+        texts[number].append(source)
+    return {number: text for number, text in texts.items() if text}
+
+
+def _segment(text: str, statement: ast.stmt) -> str:
+    first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+    return "\n".join(text.splitlines()[first - 1 : statement.end_lineno])
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W\d]\w*", text))
+
+
+def _as_python(text: str) -> str:
+    """A cell without IPython's magics; as it is if that cannot be had."""
+    lines = text.lstrip().split("\n")
+    if lines[0].startswith("%%"):
+        text = "\n".join(lines[1:]) if lines[0].split()[0] in _HARMLESS_MAGICS else ""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        with contextlib.suppress(Exception):
+            return TransformerManager().transform_cell(text)
+    return text
+
+
+def _definition_texts(text: str | list[str]) -> dict[str, str]:
+    """The text that defines each function and class of a cell, and each other name that it assigns."""
+    found = {}
+    for source in [text] if isinstance(text, str) else text:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            for statement in ast.parse(source).body:
+                segment = _segment(source, statement)
+                found |= dict.fromkeys(defined_names(segment), segment)
+    return found
+
+
+def _import_statements(source: NotebookNode) -> list[ast.stmt]:
+    """The imports of the course's notebook, outside solutions and checks."""
+    found = []
+    for cell in source.cells:
+        flags = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code" and not flags.get("solution") and not flags.get("grade"):
+            with contextlib.suppress(SyntaxError):
+                tree = ast.parse(_as_python(cell.source))
+                found += [s for s in tree.body if isinstance(s, ast.Import | ast.ImportFrom)]
+    return found
+
+
+def _bound_by_import(node: ast.AST) -> list[str]:
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return []
+    return [alias.asname or alias.name.split(".")[0] for alias in node.names]
+
+
+@lru_cache(maxsize=64)
+def _module_from_text(name: str, text: str) -> ModuleType:
+    from autograder.chapters import execute_definitions
+
+    module = ModuleType(name)
+    execute_definitions(text, f"<{name}>", module.__dict__)
+    return module
+
+
+class _ReferenceFinder:
+    """Imports the reference of earlier chapters while a check runs."""
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self.modules = modules
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return spec_from_loader(fullname, self) if fullname in self.modules else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _module_from_text(spec.name, self.modules[spec.name])
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass  # it was executed when it was made
+
+
+@contextlib.contextmanager
+def _importable(modules: Mapping[str, str]) -> Iterator[None]:
+    finder = _ReferenceFinder(modules)
+    hidden = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in modules:
+            sys.modules.pop(name, None)
+        sys.modules.update(hidden)
+
+
+def _execute_check(part: Part, tree: ast.Module, namespace: dict) -> tuple[_Failure | None, float | None]:
+    """Run a check cell in this process; a number as its last expression is partial credit, as in nbgrader."""
+    filename = f"<{part.name}>"
+    linecache.cache[filename] = (len(part.source), None, part.source.splitlines(keepends=True), filename)
+    last = tree.body[-1] if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    body = tree.body[:-1] if last else tree.body
+    value = None
+    printed = io.StringIO()
+    _fresh_state()
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            warnings.simplefilter("ignore")
+            exec(compile(ast.Module(body, []), filename, "exec"), namespace)
+            if last:
+                value = eval(compile(ast.Expression(last.value), filename, "eval"), namespace)
+    except (WorkerLost, KeyboardInterrupt):
+        raise
+    except AssertionError as error:
+        return _Failure("failed", clean(str(error), 4000) or _failed_line(error, part), _told_by_student(error)), None
+    except BaseException as error:
+        return _student_failure(error), None
+    finally:
+        _fresh_state()
+    return None, float(value) if type(value) in (int, float) else None
+
+
+def _fresh_state() -> None:
+    """Undo what a check may have left behind, and make its random numbers unpredictable."""
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    torch.seed()
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+
+
+def _told_by_student(error: BaseException) -> str:
+    return getattr(error, "student_traceback", "")
+
+
+def _student_failure(error: BaseException) -> _Failure:
+    """What an exception other than a failed assertion says about the student's code."""
+    told = _told_by_student(error)
+    name = getattr(error, "student_type", type(error).__name__)
+    message = clean(str(error), 4000)
+    if not hasattr(error, "student_type"):
+        return _Failure("failed", f"the check could not use what your code returned: {name}: {message}")
+    if isinstance(error, NotImplementedError):
+        return _Failure("not attempted", "not attempted yet")
+    return _Failure("error", f"{name}: {message}" if message else name, told)
+
+
+def _failed_line(error: AssertionError, part: Part) -> str:
+    """The visible assertion that failed, for want of a message."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == f"<{part.name}>"]
+    line = (frames[-1].line or "").strip() if frames else ""
+    return f"this does not hold: {line}" if line and line in part.cell.source else "a check failed"
+
+
+def _conclude(part: Part, failure: _Failure | None, points: float | None = None) -> Item:
+    """The item of a check, with its output written into the cell."""
+    most = float(part.cell.metadata.nbgrader.get("points", 0))
+    part.cell.outputs = []
+    if failure:
+        part.cell.outputs = [_error_output(failure)]
+        return Item(part.name, failure.status, 0.0, most, failure.message)
+    if points is None:
+        return Item(part.name, "passed", most, most, "")
+    points = min(max(points, 0.0), most)
+    data = NotebookNode({"text/plain": repr(points)})
+    part.cell.outputs = [
+        NotebookNode(output_type="execute_result", execution_count=None, metadata=NotebookNode(), data=data)
+    ]
+    if points < most:
+        return Item(part.name, "failed", points, most, "partly right")
+    return Item(part.name, "passed", most, most, "")
+
+
+def _error_output(failure: _Failure) -> NotebookNode:
+    lines = [failure.message, *failure.traceback.splitlines()]
+    return NotebookNode(output_type="error", ename=failure.status, evalue=failure.message, traceback=lines)

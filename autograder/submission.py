@@ -1,0 +1,323 @@
+"""What was handed in, read and put in order.
+
+Students' notebooks come back with cells deleted, doubled, moved or retyped, and without metadata when another editor
+wrote them. `repair` lays what it finds over the course's own notebook: locked cells always have the course's text, the
+student's cells keep theirs, whatever happened to the metadata.
+"""
+
+import ast
+import json
+import os
+import re
+import stat
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+CODE_STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
+TEXT_STUB = ("YOUR ANSWER HERE",)
+MAX_CELLS = 2_000
+
+
+class SubmissionError(Exception):
+    """What was handed in is not a notebook; the message says why."""
+
+
+@dataclass
+class Part:
+    """One cell of a repaired notebook.
+
+    Attributes:
+        role: "check", "solution", "written" (an answer in words), "course" (the course's own code), "text" (its prose)
+            or "added" (by the student, code or prose).
+        name: the grade_id, or what else to call the cell.
+        cell: the cell as a reader of the graded notebook sees it, without hidden tests.
+        source: the text in the course's notebook: of a check, that which is run.
+        missing: the student's notebook has no such cell.
+        untouched: the student left it as it was handed out.
+    """
+
+    role: str
+    name: str
+    cell: NotebookNode
+    source: str = ""
+    missing: bool = False
+    untouched: bool = False
+
+
+@dataclass
+class Repaired:
+    """A repaired notebook: its cells in order, and what was found by name."""
+
+    parts: list[Part]
+    metadata: NotebookNode
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def notebook(self) -> NotebookNode:
+        """The notebook, in nbgrader's form."""
+        cells = [part.cell for part in self.parts]
+        return NotebookNode(nbformat=4, nbformat_minor=5, metadata=deepcopy(self.metadata), cells=cells)
+
+
+def read_notebook(path: Path, max_mb: float = 20) -> NotebookNode:
+    """Read a notebook that anybody may have written.
+
+    Args:
+        path: the file.
+        max_mb: the largest that is read.
+
+    Returns:
+        A notebook of format 4 whose cells have a known type and text; nothing else about it is certain.
+
+    Raises:
+        SubmissionError: it is none.
+    """
+    try:
+        # A named pipe would never end, a link could lead to another student's file.
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise SubmissionError("it is not a file")
+            data = file.read(int(max_mb * (1 << 20)) + 1)
+    except FileNotFoundError:
+        raise SubmissionError("there is no notebook of that name") from None
+    except OSError as error:
+        raise SubmissionError(f"it cannot be read: {error.strerror}") from None
+    if len(data) > max_mb * (1 << 20):
+        raise SubmissionError(f"it is larger than {max_mb:g} MB")
+    if not data.strip():
+        raise SubmissionError("it is empty")
+    try:
+        notebook = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise SubmissionError("it is not a notebook: not JSON") from None
+    return as_notebook(notebook)
+
+
+def as_notebook(notebook: Any) -> NotebookNode:
+    """JSON data as a notebook of format 4.
+
+    Raises:
+        SubmissionError: it is none.
+    """
+    if isinstance(notebook, dict) and isinstance(notebook.get("nbformat"), int) and notebook["nbformat"] < 4:
+        try:
+            notebook = nbformat.convert(nbformat.from_dict(notebook), 4)
+        except Exception:
+            raise SubmissionError("it is a notebook of an old format that cannot be converted") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise SubmissionError("it is not a notebook: it has no cells")
+    if len(notebook["cells"]) > MAX_CELLS:
+        raise SubmissionError(f"it has more than {MAX_CELLS} cells")
+    cells = [cell for cell in map(_clean_cell, notebook["cells"]) if cell is not None]
+    return NotebookNode(nbformat=4, nbformat_minor=5, metadata=NotebookNode(), cells=cells)
+
+
+def _clean_cell(cell: Any) -> NotebookNode | None:
+    if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
+        return None
+    source = cell.get("source", "")
+    if isinstance(source, list):
+        source = "".join(line for line in source if isinstance(line, str))
+    if not isinstance(source, str):
+        return None
+    metadata = cell.get("metadata")
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+    clean = NotebookNode(cell_type=cell["cell_type"], source=source.replace("\r\n", "\n"), metadata=NotebookNode())
+    clean.grade_id = grade_id if isinstance(grade_id, str) else None
+    clean.id = cell["id"] if isinstance(cell.get("id"), str) else None
+    clean.outputs = cell["outputs"] if isinstance(cell.get("outputs"), list) else []
+    if isinstance(attachments := cell.get("attachments"), dict):
+        clean.attachments = attachments
+    return clean
+
+
+def released(cell: NotebookNode) -> str:
+    """The text of a cell as students get it: without solution and hidden tests.
+
+    Args:
+        cell: a cell of the course's notebook, or of a released one.
+    """
+    stub = CODE_STUB if cell.cell_type == "code" else TEXT_STUB
+    kept, skipping, replaced = [], False, False
+    for line in cell.source.split("\n"):
+        if "BEGIN SOLUTION" in line:
+            indent = line[: len(line) - len(line.lstrip())]
+            kept += [indent + text for text in stub]
+            skipping = replaced = True
+        elif "BEGIN HIDDEN TESTS" in line:
+            skipping = True
+        elif "END SOLUTION" in line or "END HIDDEN TESTS" in line:
+            skipping = False
+        elif not skipping:
+            kept.append(line)
+    if _flags(cell).get("solution") and not replaced:
+        is_released = "checksum" in _flags(cell) and any(line.strip() == stub[0] for line in kept)
+        return "\n".join(kept if is_released else stub)
+    return "\n".join(kept)
+
+
+def defined_names(text: str) -> list[str]:
+    """The names that some code defines, functions and classes before what else it assigns; [] if it is no code."""
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    names = [s.name for s in statements if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    for statement in statements:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return names
+
+
+def repair(submitted: NotebookNode, source: NotebookNode) -> tuple[NotebookNode, list[str]]:
+    """Mend a submission.
+
+    Args:
+        submitted: what was handed in.
+        source: the course's notebook, with or without solutions and hidden tests.
+
+    Returns:
+        The notebook as nbgrader wants it, without solutions and hidden tests, and what was found, by cell name.
+
+    Raises:
+        SubmissionError: what was handed in is not a notebook.
+    """
+    repaired = lay_over(as_notebook(submitted), source)
+    return repaired.notebook, repaired.problems
+
+
+def lay_over(submitted: NotebookNode, source: NotebookNode) -> Repaired:
+    """Lay a submission over the course's notebook.
+
+    Args:
+        submitted: what was handed in, from `read_notebook` or `as_notebook`.
+        source: the course's notebook, with or without solutions and hidden tests.
+
+    Returns:
+        The cells in the course's order, each of the student's additions behind the cell that it followed.
+    """
+    parts = [_part(cell, i) for i, cell in enumerate(source.cells)]
+    problems: list[str] = []
+    claims = _claim(parts, source.cells, submitted.cells, problems)
+    owner = {index: number for number, index in claims.items()}
+
+    behind: dict[int, list[Part]] = {}
+    place = -1
+    for index, cell in enumerate(submitted.cells):
+        if index in owner:
+            place = owner[index]
+        elif cell.source.strip() and not _is_copy(cell, parts):
+            behind.setdefault(place, []).append(_added(cell, index))
+
+    for number, part in enumerate(parts):
+        _fill(part, submitted.cells[claims[number]] if number in claims else None, problems)
+    ordered = [*behind.get(-1, [])]
+    for number, part in enumerate(parts):
+        ordered += [part, *behind.get(number, [])]
+    return Repaired(ordered, NotebookNode(source.metadata), problems)
+
+
+def _flags(cell: NotebookNode) -> dict:
+    return cell.metadata.get("nbgrader", {})
+
+
+def _part(cell: NotebookNode, index: int) -> Part:
+    flags = _flags(cell)
+    code = cell.cell_type == "code"
+    if flags.get("solution") or flags.get("task"):
+        role = "solution" if code else "written"
+    elif flags.get("grade") and code:
+        role = "check"
+    else:
+        role = "course" if code else "text"
+    mended = NotebookNode(cell_type=cell.cell_type, id=cell.get("id") or f"cell-{index}", source=released(cell))
+    mended.metadata = NotebookNode(nbgrader=deepcopy(flags)) if flags else NotebookNode()
+    if code:
+        mended.update(outputs=[], execution_count=None)
+    elif "attachments" in cell:
+        mended.attachments = deepcopy(cell.attachments)
+    return Part(role, flags.get("grade_id") or f"cell {index + 1}", mended, cell.source)
+
+
+def _claim(parts: list[Part], source: list[NotebookNode], cells: list[NotebookNode], problems: list[str]) -> dict:
+    """Which of the student's cells is which of the course's: the index of one by the number of the other."""
+    claims: dict[int, int] = {}
+
+    def take(number: int, candidates: list[int]) -> None:
+        candidates = [i for i in candidates if i not in claims.values()]
+        if number in claims or not candidates:
+            return
+        if len(candidates) > 1:
+            problems.append(f"`{parts[number].name}` is there {len(candidates)} times")
+        changed = [i for i in candidates if not _same(cells[i].source, parts[number].cell.source)]
+        # As in the student's own notebook, the last one counts.
+        claims[number] = (changed or candidates)[-1]
+
+    named = [n for n, part in enumerate(parts) if _flags(part.cell)]
+    for number in named:
+        take(number, [i for i, cell in enumerate(cells) if cell.grade_id == parts[number].name])
+    for number, part in enumerate(parts):
+        take(number, [i for i, cell in enumerate(cells) if cell.id and cell.id == source[number].get("id")][:1])
+        if number not in claims and part.role != "solution":
+            same = [i for i, cell in enumerate(cells) if _same(cell.source, part.cell.source)]
+            take(number, [i for i in same if i not in claims.values()][:1])
+    for number, part in enumerate(parts):
+        if part.role == "solution" and number not in claims:
+            wanted = set(defined_names(part.source)[:1])
+            take(number, [i for i, cell in enumerate(cells) if wanted & set(defined_names(cell.source))])
+    for number, part in enumerate(parts):
+        if part.role == "written" and number not in claims and number - 1 in claims:
+            index = claims[number - 1] + 1
+            take(number, [index] if index < len(cells) and cells[index].cell_type == "markdown" else [])
+    return claims
+
+
+def _fill(part: Part, cell: NotebookNode | None, problems: list[str]) -> None:
+    locked = part.role in ("check", "text") or bool(_flags(part.cell).get("locked"))
+    if cell is None:
+        part.missing = True
+        if _flags(part.cell):
+            problems.append(f"`{part.name}` is missing")
+        return
+    part.untouched = _same(cell.source, part.cell.source)
+    if _flags(part.cell) and cell.cell_type != part.cell.cell_type:
+        problems.append(f"`{part.name}` was turned into a {cell.cell_type} cell")
+    if _flags(part.cell) and cell.grade_id != part.name:
+        problems.append(f"`{part.name}` had lost its metadata")
+    if not locked:
+        part.cell.source = cell.source
+        if part.cell.cell_type == "code":
+            part.cell.outputs = cell.outputs
+        elif "attachments" in cell:
+            part.cell.attachments = cell.attachments
+    elif _flags(part.cell) and not part.untouched:
+        problems.append(f"`{part.name}` is locked, but was changed: the course's own text is used")
+
+
+def _added(cell: NotebookNode, index: int) -> Part:
+    kept = NotebookNode(cell_type=cell.cell_type, id=f"added-{index}", source=cell.source, metadata=NotebookNode())
+    if cell.cell_type == "code":
+        kept.update(outputs=cell.outputs, execution_count=None)
+    elif "attachments" in cell:
+        kept.attachments = cell.attachments
+    return Part("added", f"cell {index + 1}", kept, cell.source)
+
+
+def _is_copy(cell: NotebookNode, parts: list[Part]) -> bool:
+    """Whether a cell only repeats what the course handed out, or bears the name of a locked cell."""
+    for part in parts:
+        if part.role == "check" and cell.grade_id == part.name:
+            return True
+        if part.role in ("check", "solution") and _same(cell.source, part.cell.source):
+            return True
+    return False
+
+
+def _same(one: str, other: str) -> bool:
+    return re.sub(r"\s+\n", "\n", one).strip() == re.sub(r"\s+\n", "\n", other).strip()
