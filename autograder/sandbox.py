@@ -24,6 +24,8 @@ from autograder import protocol
 HERE = Path(__file__).resolve().parent
 ENGINE = ("zygote.py", "worker.py", "protocol.py")
 START_SECONDS = 120
+# The second is what torch imports at its first backward: half a second that each worker would spend anew.
+PRELOAD = ("torch", "torch.fx.experimental.symbolic_shapes", "numpy")
 
 
 class SandboxError(Exception):
@@ -76,7 +78,7 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         unsafe: bool = False,
-        preload: Sequence[str] = ("torch", "numpy"),
+        preload: Sequence[str] = PRELOAD,
         hide: Sequence[Path] = (),
     ) -> None:
         self.limits = limits or Limits()
