@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from nbgrader.apps.baseapp import NbGrader
 
 from autograder import gradebook
 from autograder.course import Chapter, Course, CourseError
+from autograder.sandbox import Sandbox, SandboxError
 from autograder.warm import Job, Outcome, grade_job, ungraded
 
 RECEIPT = ".autograder.json"
@@ -90,6 +92,8 @@ def grade_class(
     settings = gradebook.GradeSubmission(parent=nbgrader)
     chapters = sorted({h.chapter for h in hand_ins}, key=lambda chapter: chapter.folder)
     settings.unsafe = settings.unsafe or unsafe
+    if scheduler is None and not settings.unsafe:
+        require_sandbox()
     models = {c: settings.job(course.solution(c), course.solution(c)) for c in chapters}
     versions = {c: _version(course, c, models[c]) for c in chapters}
     with gradebook.open_gradebook(nbgrader) as book:
@@ -104,8 +108,23 @@ def grade_class(
             else:
                 todo[hand_in] = fingerprint
         jobs = {h: replace(models[h.chapter], submission=h.path) for h in todo}
-        for hand_in, outcome in _run(jobs, workers, scheduler):
-            yield _write(nbgrader, book, hand_in, outcome, todo[hand_in])
+        try:
+            for hand_in, outcome in _run(jobs, workers, scheduler):
+                yield _write(nbgrader, book, hand_in, outcome, todo[hand_in])
+        except SandboxError as error:
+            raise CourseError(str(error)) from error
+
+
+def require_sandbox() -> None:
+    """Refuse to go on where students' code cannot be locked in.
+
+    Raises:
+        CourseError: bubblewrap is missing.
+    """
+    try:
+        Sandbox()
+    except SandboxError as error:
+        raise CourseError(str(error)) from error
 
 
 def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterator[tuple[HandIn, Outcome]]:
@@ -128,7 +147,9 @@ def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterat
                 added = client.submit(grade_job, job, pure=False)
                 pending[added] = another
                 finished.add(added)
-            if error := future.exception():
+            if isinstance(error := future.exception(), SandboxError):
+                raise error
+            if error:
                 yield hand_in, ungraded(jobs[hand_in].source, f"the grading process died each time: {error!r}")
             else:
                 yield hand_in, future.result()
@@ -142,17 +163,27 @@ def _client(workers: int, scheduler: str | None) -> Iterator:
     # Workers start processes of their own (the sandbox), which daemonic processes may not do.
     dask.config.set({"distributed.worker.daemon": False, "distributed.admin.log-format": "%(message)s"})
     with ExitStack() as stack:
+        address = scheduler
         if scheduler is None:
             options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
-            address = stack.enter_context(LocalCluster(n_workers=workers, **options))
-        else:
-            address = scheduler
+            with _interrupts_ignored():
+                address = stack.enter_context(LocalCluster(n_workers=workers, **options))
         try:
             client = stack.enter_context(Client(address, timeout=30))
             client.wait_for_workers(1, timeout=60)
         except (OSError, TimeoutError) as error:
             raise CourseError(f"no Dask workers at {scheduler}: {error}") from error
         yield client
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C. Processes started meanwhile always do: it is this one that stops them, in good order."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _version(course: Course, chapter: Chapter, model: Job) -> str:

@@ -8,6 +8,10 @@ import typer
 
 from autograder.course import Course, CourseError, find_course
 
+# jsonschema, which nbformat imports, would build the grammar of international addresses for a second at each start, and
+# does without when the package is not there. No notebook's schema asks for that check.
+sys.modules.setdefault("rfc3987_syntax", None)
+
 app = typer.Typer(
     help="Release, check and grade the course's notebooks.",
     no_args_is_help=True,

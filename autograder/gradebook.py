@@ -20,10 +20,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from traitlets import Bool, Enum, Float
 
-from autograder import submission
 from autograder.chapters import reference_modules
 from autograder.course import Chapter, Course, CourseError, find_course
 from autograder.sandbox import Limits
+from autograder.submission import SubmissionError, read_notebook, repair
 from autograder.warm import Job, grade_job
 
 
@@ -180,9 +180,13 @@ class SubmissionExporter(NotebookExporter):
 
     def from_file(self, file_stream, resources=None, **kw):
         try:
-            notebook = nbformat.read(file_stream, as_version=4)
-        except Exception:
+            notebook = read_notebook(Path(file_stream.name))
+        except SubmissionError as error:
+            self.log.error("%s: %s", file_stream.name, error)
             notebook = nbformat.v4.new_notebook()
+        for cell in notebook.cells:
+            if grade_id := cell.pop("grade_id", None):
+                cell.metadata.nbgrader = {"grade_id": grade_id}
         return self.from_notebook_node(notebook, resources=resources, **kw)
 
 
@@ -200,7 +204,7 @@ class RepairSubmission(_EnginePreprocessor):
     """Puts a submission back into the shape of its source: nbgrader's sanitizing step."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        repaired, problems = submission.repair(nb, nbformat.read(self.source(resources), as_version=4))
+        repaired, problems = repair(nb, nbformat.read(self.source(resources), as_version=4))
         for problem in problems:
             self.log.warning(problem)
         return repaired, resources

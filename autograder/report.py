@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+from nbgrader.apps.baseapp import NbGrader
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -15,7 +16,6 @@ from rich.text import Text
 from autograder import gradebook
 from autograder.classroom import Marked, find_hand_ins, grade_class
 from autograder.course import Chapter, Course, CourseError
-from autograder.warm import require_sandbox
 
 GRADED, UNGRADABLE, INTERRUPTED = 0, 3, 130
 
@@ -30,6 +30,7 @@ def run(
     workers: int | None,
     scheduler: str | None,
     unsafe: bool,
+    nbgrader: NbGrader | None = None,
 ) -> int:
     """Grade what was handed in and show the marks.
 
@@ -42,6 +43,7 @@ def run(
         workers: processes on this machine; one for each core by default.
         scheduler: the address of a Dask scheduler to use instead.
         unsafe: run students' code without a sandbox.
+        nbgrader: nbgrader configured otherwise than by `nbgrader_config.py`.
 
     Returns:
         The exit status: 0 graded, 3 when something could not be graded at all, 130 when interrupted.
@@ -50,9 +52,7 @@ def run(
         CourseError: there is nothing to grade, or no sandbox.
     """
     started = time.monotonic()
-    if not unsafe:
-        require_sandbox()
-    nbgrader = gradebook.configure(course)
+    nbgrader = nbgrader or gradebook.configure(course)
     submitted = submitted or Path(nbgrader.coursedir.format_path(nbgrader.coursedir.submitted_directory, ".", "."))
     if not submitted.is_dir():
         raise CourseError(f"there is no folder {submitted}; it should hold STUDENT/CHAPTER/NOTEBOOK.ipynb")

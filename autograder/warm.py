@@ -5,17 +5,17 @@ workers, nbgrader's preprocessors and `autograder check`.
 """
 
 import atexit
-import shutil
 import threading
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
 import nbformat
+import torch
 
-from autograder.course import CourseError
 from autograder.grading import Item, grade_notebook
 from autograder.sandbox import Limits, Sandbox
+from autograder.submission import repair
 
 # The grader's own torch has one random state: two check cells at once would disturb each other.
 _one_at_a_time = threading.Lock()
@@ -51,6 +51,9 @@ def grade_job(job: Job) -> Outcome:
 
     Returns:
         The items, the graded notebook as text, what repair found, and why nothing could be graded, if nothing could.
+
+    Raises:
+        SandboxError: no sandbox can be started on this machine, for this notebook or any other.
     """
     with _one_at_a_time:
         try:
@@ -58,22 +61,10 @@ def grade_job(job: Job) -> Outcome:
             graded = grade_notebook(sandbox, job.submission, job.source, modules=job.modules, run_cells=job.run_cells)
         except Exception as error:
             warm_sandbox.cache_clear()
+            warm_sandbox(job.limits, job.unsafe).worker().kill()
             return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
     items = [asdict(item) for item in graded.items]
     return Outcome(items, nbformat.writes(graded.notebook), graded.problems, graded.ungradable)
-
-
-def require_sandbox() -> None:
-    """Refuse to go on where students' code cannot be locked in.
-
-    Raises:
-        CourseError: bubblewrap is missing.
-    """
-    if shutil.which("bwrap") is None:
-        raise CourseError(
-            "bubblewrap is missing, so students' code would run with your rights; install it (Debian, Ubuntu: "
-            "`apt install bubblewrap`) or grade only code that you trust, with --unsafe-no-sandbox"
-        )
 
 
 def ungraded(source: Path, reason: str) -> Outcome:
@@ -83,25 +74,20 @@ def ungraded(source: Path, reason: str) -> Outcome:
         source: the notebook in `solutions/`.
         reason: why.
     """
-    # Rarely needed, and slow to import.
-    from nbgrader.preprocessors import ClearSolutions
-
-    notebook = nbformat.read(source, as_version=4)
-    ClearSolutions().preprocess(notebook, {})
+    notebook, _ = repair(nbformat.v4.new_notebook(), nbformat.read(source, as_version=4))
     items = []
     for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = []
-        meta = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "code" and meta.get("grade"):
-            cell.outputs = [nbformat.v4.new_output("error", ename="NotGraded", evalue=reason, traceback=[reason])]
-            items.append(asdict(Item(meta.grade_id, "crashed", 0.0, float(meta.points), reason)))
+        about = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code" and about.get("grade"):
+            cell.outputs = [nbformat.v4.new_output("error", ename="crashed", evalue=reason, traceback=[reason])]
+            items.append(asdict(Item(about.grade_id, "crashed", 0.0, float(about.points), reason)))
     return Outcome(items, nbformat.writes(notebook), [], reason)
 
 
 @cache
 def warm_sandbox(limits: Limits, unsafe: bool) -> Sandbox:
     """This process's sandbox with these limits, started on first use, closed when the process ends."""
+    torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
     sandbox = Sandbox(limits, unsafe=unsafe).__enter__()
-    atexit.register(sandbox.__exit__, None, None, None)
+    atexit.register(sandbox.close)
     return sandbox

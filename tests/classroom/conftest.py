@@ -1,12 +1,15 @@
 """A course of two tiny chapters, so that these tests know every mark in advance."""
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
 
 from autograder.course import Course, find_course
 
@@ -56,8 +59,18 @@ def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
     nbformat.write(new_notebook(cells=cells, metadata=kernel), path)
 
 
+@pytest.fixture(scope="session")
+def empty_gradebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A gradebook that nbgrader has just made: it takes a second, so it is made once and copied."""
+    path = tmp_path_factory.mktemp("gradebook") / "gradebook.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        Gradebook(f"sqlite:///{path}", "attention").close()
+    return path
+
+
 @pytest.fixture
-def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
+def course(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
     """The course, freshly made, as the working directory."""
     root = tmp_path / "course"
     numbers = [
@@ -75,6 +88,8 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Course:
     write_notebook(root / "solutions/02_words/words_chapter.ipynb", words)
     (root / "solutions/curriculum.toml").write_text(CURRICULUM)
     shutil.copy(REPOSITORY / "nbgrader_config.py", root)
+    (root / "classroom").mkdir()
+    shutil.copy(empty_gradebook, root / "classroom/gradebook.db")
     monkeypatch.chdir(root)
     return find_course()
 

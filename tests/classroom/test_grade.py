@@ -1,27 +1,213 @@
-"""`autograder grade`: layouts, marks, JSON, exit codes, and what a bad submission may cost."""
+"""`autograder grade`: marks, the JSON report, exit statuses, and what a bad submission or a second run may change."""
 
 import json
+import sqlite3
+from pathlib import Path
 
-from typer.testing import CliRunner
+import nbformat
+import pytest
+from typer.testing import CliRunner, Result
 
 from autograder import cli
 
+RIGHT_NUMBERS = {"double": "return x + x", "halve": "return x / 2", "why": "Because I say so."}
 
-def run(*arguments: str):
+
+def run(*arguments: object) -> Result:
     """Run the command line in this process."""
-    return CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    return CliRunner().invoke(cli.app, [str(a) for a in arguments], catch_exceptions=False)
 
 
-def verdicts(file) -> dict[tuple[str, str], str]:
-    return {(i["student"], i["grade_id"]): i["status"] for i in json.loads(file.read_text())["items"]}
+def grade(file: Path, *arguments: object, status: int = 0) -> dict[tuple[str, str], dict]:
+    """Grade in this process and return the items by student and check."""
+    done = run("grade", "--workers", 1, "--json", file, *arguments)
+    assert done.exit_code == status, done.output
+    return {(item["student"], item["grade_id"]): item for item in json.loads(file.read_text())["items"]}
 
 
-def test_marks_come_out_as_json_and_in_the_gradebook(course, hand_in, tmp_path):
-    hand_in("ada", "01_numbers", double="return x + x", halve="return x / 2")
+def auto_scores(root: Path) -> dict[tuple[str, str], float | None]:
+    """What the gradebook holds, by student and cell."""
+    query = (
+        "SELECT sa.student_id, bc.name, g.auto_score FROM grade g JOIN base_cell bc ON g.cell_id = bc.id "
+        "JOIN submitted_notebook sn ON g.notebook_id = sn.id JOIN submitted_assignment sa ON sn.assignment_id = sa.id"
+    )
+    with sqlite3.connect(root / "classroom/gradebook.db") as db:
+        return {(student, cell): score for student, cell, score in db.execute(query)}
+
+
+@pytest.fixture
+def report(tmp_path) -> Path:
+    return tmp_path / "report.json"
+
+
+def test_marks_reach_the_report_and_the_gradebook(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
     hand_in("ada", "02_words", shout="return text.upper()")
     hand_in("ben", "01_numbers", double="return 6")
-    done = run("grade", "--json", tmp_path / "out.json", "--workers", 1)
-    assert done.exit_code == 0, done.output
-    report = json.loads((tmp_path / "out.json").read_text())
-    assert set(report) == {"items", "seconds", "workers"}
-    assert set(report["items"][0]) == {"student", "chapter", "grade_id", "status", "points", "max_points", "message"}
+    items = grade(report)
+    written = json.loads(report.read_text())
+    assert set(written) == {"items", "seconds", "workers"}
+    assert set(written["items"][0]) == {"student", "chapter", "grade_id", "status", "points", "max_points", "message"}
+    assert {key: (item["status"], item["points"]) for key, item in items.items()} == {
+        ("ada", "double_check"): ("passed", 2),
+        ("ada", "halve_check"): ("passed", 1),
+        ("ada", "shout_check"): ("passed", 3),
+        ("ben", "double_check"): ("failed", 0),
+        ("ben", "halve_check"): ("not attempted", 0),
+    }
+    assert "signs" in items["ben", "double_check"]["message"]
+    assert items["ben", "double_check"]["chapter"] == "01_numbers"
+    assert auto_scores(course.root) == {
+        ("ada", "double_check"): 2,
+        ("ada", "halve_check"): 1,
+        ("ada", "why"): None,
+        ("ada", "shout_check"): 3,
+        ("ben", "double_check"): 0,
+        ("ben", "halve_check"): 0,
+        ("ben", "why"): 0,
+    }
+
+
+@pytest.mark.parametrize("content", ["{ broken", "", "[]", '{"cells": 3}', b"\xff\xfe\x00"])
+def test_an_unreadable_notebook_costs_itself_alone(course, hand_in, report, content):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    path = hand_in("ben", "01_numbers", **RIGHT_NUMBERS)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    items = grade(report, status=3)
+    assert items["ada", "double_check"]["points"] == 2
+    assert items["ben", "double_check"]["points"] == 0
+    assert auto_scores(course.root)["ben", "double_check"] == 0
+
+
+def test_a_notebook_that_is_not_there_is_named(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS).rename(course.root / "classroom/submitted/ada/01_numbers/mine.ipynb")
+    done = run("grade", "--workers", 1, "--json", report)
+    assert done.exit_code == 3
+    assert "ada, 01_numbers" in done.stderr
+
+
+def test_a_second_run_grades_only_what_changed(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    hand_in("ben", "01_numbers", double="return 6")
+    grade(report)
+    graded = course.root / "classroom/autograded"
+    before = {path: path.stat().st_mtime_ns for path in graded.rglob("*.ipynb")}
+    hand_in("ben", "01_numbers", double="return 2 * x")
+    items = grade(report)
+    assert items["ben", "double_check"]["points"] == 2
+    assert items["ada", "double_check"]["points"] == 2
+    changed = {path for path in graded.rglob("*.ipynb") if path.stat().st_mtime_ns != before[path]}
+    assert changed == {graded / "ben/01_numbers/numbers_chapter.ipynb"}
+
+
+def test_changed_checks_are_run_again(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    source = course.solution(course.find("01"))
+    source.write_text(source.read_text().replace("double(-1) == -2", "double(-1) == -3"))
+    assert grade(report)["ada", "double_check"]["points"] == 0
+    assert auto_scores(course.root)["ada", "double_check"] == 0
+
+
+def test_a_lost_gradebook_is_filled_again(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    (course.root / "classroom/gradebook.db").unlink()
+    grade(report)
+    assert auto_scores(course.root)["ada", "double_check"] == 2
+
+
+def test_a_regrade_clears_what_it_replaces(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    hand_in("ada", "01_numbers").write_text("not a notebook any more")
+    grade(report, status=3)
+    assert auto_scores(course.root)["ada", "double_check"] == 0
+
+
+def test_a_mark_given_by_hand_stays_and_is_flagged(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        db.execute("UPDATE grade SET manual_score = 0.5, needs_manual_grade = 0")
+    hand_in("ada", "01_numbers", double="return 2 * x")
+    grade(report)
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        assert db.execute("SELECT DISTINCT manual_score, needs_manual_grade FROM grade").fetchall() == [(0.5, 1)]
+
+
+def test_a_warning_on_stderr_costs_nothing(course, hand_in, report):
+    noisy = "import sys, warnings; warnings.warn('old'); print('hm', file=sys.stderr); return 2 * x"
+    hand_in("ada", "01_numbers", double=noisy)
+    assert grade(report)["ada", "double_check"]["points"] == 2
+    assert auto_scores(course.root)["ada", "double_check"] == 2
+
+
+def test_tags_and_metadata_in_a_submission_do_nothing(course, hand_in, report):
+    path = hand_in("ada", "01_numbers", double="return 7")
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        cell.metadata["tags"] = ["skip-execution", "raises-exception"]
+        if cell.metadata.get("nbgrader", {}).get("points"):
+            cell.metadata.nbgrader.points = 100
+    nbformat.write(notebook, path)
+    item = grade(report)["ada", "double_check"]
+    assert (item["points"], item["max_points"]) == (0, 2)
+
+
+def test_one_student_and_one_chapter(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    hand_in("ada", "02_words")
+    hand_in("ben", "01_numbers")
+    assert {key[0] for key in grade(report, "--student", "ben")} == {"ben"}
+    assert {item["chapter"] for item in grade(report, "2").values()} == {"02_words"}
+
+
+def test_another_folder_of_submissions(course, hand_in, report, tmp_path):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    (course.root / "classroom/submitted").rename(tmp_path / "inbox")
+    assert grade(report, "--submitted", tmp_path / "inbox")["ada", "double_check"]["points"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["grade", "99"], "no chapter '99'"),
+        (["grade", "--submitted", "nowhere"], "no folder"),
+        (["grade", "--student", "zoe"], "nothing to grade"),
+        (["grade", "--workers", "0"], "workers"),
+        (["grade", "--no-such-option"], "no-such-option"),
+        (["feedback"], "autograder grade"),
+    ],
+)
+def test_bad_usage_is_told_in_one_line_and_ends_with_2(course, hand_in, monkeypatch, capfd, arguments, says):
+    hand_in("ada", "01_numbers")
+    monkeypatch.setattr("sys.argv", ["autograder", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert says in capfd.readouterr().err
+
+
+def test_without_bubblewrap_grade_refuses(course, hand_in, monkeypatch, capfd):
+    hand_in("ada", "01_numbers")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("sys.argv", ["autograder", "grade"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert "--unsafe-no-sandbox" in capfd.readouterr().err
+
+
+def test_a_late_submission_is_penalised_as_nbgrader_is_told_to(course, hand_in, report):
+    with (course.root / "nbgrader_config.py").open("a") as config:
+        config.write("\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    path = hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        db.execute("UPDATE assignment SET duedate = '2026-01-01 00:00:00.000000'")
+    path.with_name("timestamp.txt").write_text("2026-01-02 00:00:00 UTC")
+    hand_in("ada", "01_numbers", double="return 2 * x")
+    grade(report)
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        assert db.execute("SELECT late_submission_penalty FROM submitted_notebook").fetchall() == [(2.0,)]

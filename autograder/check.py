@@ -1,0 +1,140 @@
+"""`autograder check`: a reader's own notebooks, graded by the same engine, with a message for each exercise.
+
+In the repository the checks are those of `solutions/`, hidden ones too. A student's copy of the course has only the
+visible ones: there the notebook as it was handed out, in `originals/`, is what repair and checks go by.
+"""
+
+import os
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import nbformat
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from autograder.chapters import read_definitions, reference_modules
+from autograder.course import Chapter, Course, CourseError
+from autograder.sandbox import SandboxError
+from autograder.submission import SubmissionError, lay_over, read_notebook
+from autograder.warm import Job, Outcome, grade_job
+
+MARKS = {
+    "passed": "[green]✓ passed[/]",
+    "failed": "[red]✗ failed[/]",
+    "not attempted": "[dim]· not attempted[/]",
+    "error": "[red]✗ error[/]",
+    "timeout": "[red]✗ took too long[/]",
+    "crashed": "[red]✗ crashed[/]",
+    "missing": "[yellow]? missing[/]",
+}
+
+
+def run(course: Course, chapters: list[Chapter], *, repair: bool) -> int:
+    """Check notebooks and show each exercise's verdict.
+
+    Args:
+        course: the repository, or a student's copy.
+        chapters: the chapters to check.
+        repair: first mend what is wrong with the notebooks themselves.
+
+    Returns:
+        The exit status: 0 checked, whatever came out; 3 when a notebook cannot be read.
+    """
+    console = Console(soft_wrap=True)
+    status = 0
+    for chapter in chapters:
+        if repair:
+            mend(course, chapter, console)
+        try:
+            outcome = grade_job(job(course, chapter))
+        except SandboxError as error:
+            raise CourseError(str(error)) from error
+        if outcome.ungradable:
+            console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
+            status = 3
+        else:
+            console.print(verdicts(chapter, outcome))
+            show_problems(console, chapter, outcome.problems)
+    return status
+
+
+def job(course: Course, chapter: Chapter) -> Job:
+    """How a reader's own notebook is graded."""
+    if course.has_solutions:
+        modules = reference_modules(course, chapter)
+    else:
+        earlier = [c for c in course.chapters if c.folder < chapter.folder]
+        modules = {c.module: read_definitions(course.notebook(c)) for c in earlier}
+    # One's own code on one's own machine: a sandbox where there is one, and no fuss where there is none.
+    return Job(course.notebook(chapter), original(course, chapter), modules, unsafe=True)
+
+
+def original(course: Course, chapter: Chapter) -> Path:
+    """What a reader's notebook is held against: the solution, the notebook as handed out, or else the notebook itself."""
+    handed_out = course.root / "originals" / chapter.folder / f"{chapter.module}.ipynb"
+    places = [course.solution(chapter), handed_out, course.notebook(chapter)]
+    return next(place for place in places if place.is_file())
+
+
+def verdicts(chapter: Chapter, outcome: Outcome) -> Table:
+    """A row for each exercise: what came of its checks, its points, and the first message."""
+    checks = defaultdict(list)
+    for item in outcome.items:
+        checks[item["grade_id"].rpartition("_check")[0]].append(item)
+    earned = sum(item["points"] for item in outcome.items)
+    possible = sum(item["max_points"] for item in outcome.items)
+    table = Table(
+        title=f"{chapter.folder}  {earned:g} of {possible:g} points", title_justify="left", title_style="bold"
+    )
+    table.add_column("exercise", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("points", justify="right", no_wrap=True)
+    table.add_column("message", overflow="fold")
+    for exercise in chapter.exercises:
+        items = checks.get(exercise.name, [])
+        if exercise.kind == "written":
+            table.add_row(exercise.name, "[dim]marked by hand[/]", f"–/{exercise.points:g}", "")
+            continue
+        worst = next((item for item in items if item["status"] != "passed"), None)
+        verdict = MARKS[worst["status"] if worst else "passed" if items else "missing"]
+        points = f"{sum(item['points'] for item in items):g}/{exercise.points:g}"
+        table.add_row(exercise.name, verdict, points, escape(worst["message"]) if worst else "")
+    return table
+
+
+def show_problems(console: Console, chapter: Chapter, problems: list[str]) -> None:
+    """Say whether the notebook is intact."""
+    if not problems:
+        console.print("The notebook is intact.\n")
+        return
+    console.print("The notebook is not intact:")
+    for problem in problems:
+        console.print(f"  • {escape(problem)}")
+    console.print(f"`autograder check --repair {chapter.number}` mends it and keeps a backup.\n")
+
+
+def mend(course: Course, chapter: Chapter, console: Console) -> None:
+    """Put a reader's notebook in order, if it is not: the course's cells back, the reader's answers kept.
+
+    Args:
+        course: the repository, or a student's copy.
+        chapter: whose notebook is mended; the old file is kept beside it.
+        console: where to say what was done.
+    """
+    path = course.notebook(chapter)
+    source = original(course, chapter)
+    try:
+        mended = lay_over(read_notebook(path), nbformat.read(source, as_version=4))
+    except SubmissionError as error:
+        console.print(f"[bold]{chapter.folder}[/]: {escape(str(error))}; nothing was changed")
+        return
+    if not mended.problems:
+        return
+    backup = path.with_name(f"{path.name}.{time.strftime('%Y-%m-%d-%H%M%S')}.bak")
+    backup.write_bytes(path.read_bytes())
+    temporary = path.with_name(f".{path.name}.part")
+    nbformat.write(mended.notebook, temporary)
+    os.replace(temporary, path)
+    console.print(f"[bold]{chapter.folder}[/] mended, {len(mended.problems)} things; the old notebook is {backup.name}")

@@ -1,0 +1,102 @@
+"""A class over several processes: the same marks however it is spread, and nothing lost when something dies."""
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+AUTOGRADER = [sys.executable, "-c", "from autograder.cli import main; main()"]
+
+
+@pytest.fixture
+def class_of_six(course, hand_in) -> Path:
+    """Six students, half of them right, each answer taking its time."""
+    for number in range(6):
+        hand_in(f"s{number}", "01_numbers", double=f"import time; time.sleep(0.3); return {2 + number % 2} * x")
+    return course.root
+
+
+def items(file: Path) -> list[tuple]:
+    return sorted(tuple(item.values()) for item in json.loads(file.read_text())["items"])
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def graded(root: Path) -> int:
+    return len(list((root / "classroom/autograded").glob("*/*/.autograder.json")))
+
+
+def start(*arguments: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [*AUTOGRADER, "grade", *arguments], start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_the_same_marks_however_the_class_is_spread(class_of_six, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    dask = [str(Path(sys.executable).with_name("dask"))]
+    options = ["--no-dashboard"]
+    cluster = [subprocess.Popen([*dask, "scheduler", "--host", address, *options])]
+    cluster += [subprocess.Popen([*dask, "worker", address, "--nthreads", "2", *options]) for _ in range(2)]
+    try:
+        spreads = [("--workers", "1"), ("--workers", "2"), ("--workers", "4"), ("--scheduler", address)]
+        seen = []
+        for spread in spreads:
+            for receipt in (class_of_six / "classroom").rglob(".autograder.json"):
+                receipt.unlink()
+            subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", *spread], check=True)
+            seen.append(items(tmp_path / "out.json"))
+    finally:
+        for process in cluster:
+            process.terminate()
+        for process in cluster:
+            process.wait(30)
+    assert len(seen[0]) == 12
+    assert all(one == seen[0] for one in seen)
+
+
+def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(class_of_six, tmp_path):
+    running = start("--workers", "2")
+    wait_for(lambda: graded(class_of_six))
+    os.killpg(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 130, told
+    assert "Traceback" not in told
+    done = graded(class_of_six)
+    assert 0 < done < 6, "the test's timing: it was to stop in the middle"
+    with sqlite3.connect(class_of_six / "classroom/gradebook.db") as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        marks = db.execute("SELECT count(*) FROM grade WHERE auto_score IS NOT NULL").fetchone()[0]
+    assert marks % 3 == 0, "a student's marks are there together or not at all"
+    kept = {path: path.stat().st_mtime_ns for path in (class_of_six / "classroom/autograded").rglob(".autograder.json")}
+    subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", "--workers", "1"], check=True)
+    assert len(items(tmp_path / "out.json")) == 12
+    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
+
+
+def test_the_work_of_a_killed_worker_is_done_again(class_of_six, tmp_path):
+    running = start("--workers", "2", "--json", str(tmp_path / "out.json"))
+    wait_for(lambda: graded(class_of_six))
+    workers = [p for p in psutil.Process(running.pid).children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
+    assert workers
+    workers[-1].kill()
+    _, told = running.communicate(timeout=120)
+    assert running.returncode == 0, told
+    assert len(items(tmp_path / "out.json")) == 12
+    assert sum(item[4] for item in items(tmp_path / "out.json")) == 3 * 2
