@@ -72,7 +72,7 @@ def job(course: Course, chapter: Chapter) -> Job:
 
 
 def original(course: Course, chapter: Chapter) -> Path:
-    """What a reader's notebook is held against: the solution, the notebook as handed out, or else the notebook itself."""
+    """What a notebook is held against: the solution, the notebook as it was handed out, or else the notebook itself."""
     handed_out = course.root / "originals" / chapter.folder / f"{chapter.module}.ipynb"
     places = [course.solution(chapter), handed_out, course.notebook(chapter)]
     return next(place for place in places if place.is_file())
@@ -100,7 +100,8 @@ def verdicts(chapter: Chapter, outcome: Outcome) -> Table:
         worst = next((item for item in items if item["status"] != "passed"), None)
         verdict = MARKS[worst["status"] if worst else "passed" if items else "missing"]
         points = f"{sum(item['points'] for item in items):g}/{exercise.points:g}"
-        table.add_row(exercise.name, verdict, points, escape(worst["message"]) if worst else "")
+        told = worst is not None and worst["status"] != "not attempted"
+        table.add_row(exercise.name, verdict, points, escape(worst["message"]) if told else "")
     return table
 
 

@@ -119,6 +119,15 @@ def mutants(chapters: Chapters = None) -> None:
     raise typer.Exit(kill_table.run(course, course.select(chapters)))
 
 
+@app.command()
+def example_class(chapters: Chapters = None) -> None:
+    """Make an example class from the answers on record, and grade it in classroom/example/."""
+    from autograder import example_class
+
+    course = _with_solutions()
+    raise typer.Exit(example_class.run(course, course.select(chapters)))
+
+
 def _with_solutions() -> Course:
     course = find_course()
     if not course.has_solutions:

@@ -1,22 +1,20 @@
 """An example class: six students whose notebooks are made from the right and wrong answers on record.
 
-    python -m autograder.example_class
-
-hands their notebooks in under `classroom/submitted/` and grades them.
+It has a classroom of its own, `classroom/example/`, so that no real gradebook meets its students.
 """
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
-from autograder import report
-from autograder.course import Chapter, Course, CourseError, find_course
+from autograder import gradebook, report
+from autograder.course import Chapter, Course
 from autograder.kill_table import answers, cell_of
+from autograder.submission import repair
 
 
 def _all_right(course: Course, chapter: Chapter) -> str:
@@ -33,7 +31,7 @@ def _half_done(course: Course, chapter: Chapter) -> str:
 
 
 def _untouched(course: Course, chapter: Chapter) -> str:
-    return course.notebook(chapter).read_text(encoding="utf-8")
+    return nbformat.writes(_answered(course, chapter, right=True, first=0))
 
 
 def _broken_notebook(course: Course, chapter: Chapter) -> str:
@@ -61,8 +59,8 @@ STUDENTS: dict[str, Callable[[Course, Chapter], str]] = {
 
 def _answered(course: Course, chapter: Chapter, *, right: bool, first: int | None = None) -> NotebookNode:
     """The released notebook with the first so many exercises answered, differently from the reference."""
-    notebook = nbformat.read(course.notebook(chapter), as_version=4)
     reference = nbformat.read(course.solution(chapter), as_version=4)
+    notebook, _ = repair(nbformat.v4.new_notebook(), reference)  # as it is handed out
     on_record = answers(chapter)
     exercises = [exercise for exercise in chapter.exercises if exercise.kind == "code"][:first]
     for number, exercise in enumerate(exercises):
@@ -78,41 +76,34 @@ def build(course: Course, chapters: list[Chapter], submitted: Path) -> None:
     """Hand in the example class.
 
     Args:
-        course: the course, with its solutions and its released notebooks.
+        course: the course, with its solutions.
         chapters: the chapters to hand in.
-        submitted: the folder for the students' folders.
-
-    Raises:
-        CourseError: the folder holds other students, whose gradebook the example must not enter.
+        submitted: the folder for the students' folders; what is in it already is removed.
     """
-    others = {f.name for f in submitted.glob("*") if f.is_dir()} - STUDENTS.keys()
-    if others:
-        raise CourseError(f"{submitted} holds a class ({min(others)}, …): the example would get into its gradebook")
+    shutil.rmtree(submitted, ignore_errors=True)
     for student, write in STUDENTS.items():
-        shutil.rmtree(submitted / student, ignore_errors=True)
         for chapter in chapters:
             path = submitted / student / chapter.folder / f"{chapter.module}.ipynb"
             path.parent.mkdir(parents=True)
             path.write_text(write(course, chapter), encoding="utf-8")
 
 
-def main() -> int:
-    """Build the example class in the course's own `classroom/` and grade it.
+def run(course: Course, chapters: list[Chapter]) -> int:
+    """Build the example class and grade it, apart from any real class.
+
+    Args:
+        course: the course, with its solutions.
+        chapters: the chapters to hand in.
 
     Returns:
         The exit status: 0 when all went as meant; that `broken_notebook` cannot be graded is meant.
     """
-    try:
-        course = find_course()
-        submitted = course.root / "classroom" / "submitted"
-        build(course, course.chapters, submitted)
-        options = dict.fromkeys(("submitted", "student", "json_file", "workers", "scheduler"))
-        status = report.run(course, course.chapters, **options, unsafe=False)
-    except CourseError as error:
-        print(f"autograder: {error}", file=sys.stderr)
-        return 2
+    folder = course.root / "classroom" / "example"
+    build(course, chapters, folder / "submitted")
+    nbgrader = gradebook.configure(course)
+    nbgrader.coursedir.submitted_directory = "classroom/example/submitted"
+    nbgrader.coursedir.autograded_directory = "classroom/example/autograded"
+    nbgrader.coursedir.db_url = f"sqlite:///{folder / 'gradebook.db'}"
+    nothing = dict.fromkeys(("submitted", "student", "json_file", "workers", "scheduler"))
+    status = report.run(course, chapters, **nothing, unsafe=False, nbgrader=nbgrader)
     return 0 if status == report.UNGRADABLE else status
-
-
-if __name__ == "__main__":
-    sys.exit(main())
