@@ -4,6 +4,7 @@ In the repository the checks are those of `solutions/`, hidden ones too. A stude
 visible ones: there the notebook as it was handed out, in `originals/`, is what repair and checks go by.
 """
 
+import json
 import os
 import time
 from collections import defaultdict
@@ -136,6 +137,6 @@ def mend(course: Course, chapter: Chapter, console: Console) -> None:
     backup = path.with_name(f"{path.name}.{time.strftime('%Y-%m-%d-%H%M%S')}.bak")
     backup.write_bytes(path.read_bytes())
     temporary = path.with_name(f".{path.name}.part")
-    nbformat.write(mended.notebook, temporary)
+    temporary.write_text(json.dumps(mended.notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     os.replace(temporary, path)
     console.print(f"[bold]{chapter.folder}[/] mended, {len(mended.problems)} things; the old notebook is {backup.name}")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import torch
+from nbformat import NotebookNode
 
 from autograder.grading import Item, grade_notebook
 from autograder.sandbox import Limits, Sandbox
@@ -59,12 +60,20 @@ def grade_job(job: Job) -> Outcome:
         try:
             sandbox = warm_sandbox(job.limits, job.unsafe)
             graded = grade_notebook(sandbox, job.submission, job.source, modules=job.modules, run_cells=job.run_cells)
+            items = [asdict(item) for item in graded.items]
+            return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable)
         except Exception as error:
             warm_sandbox.cache_clear()
             warm_sandbox(job.limits, job.unsafe).worker().kill()
             return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
-    items = [asdict(item) for item in graded.items]
-    return Outcome(items, nbformat.writes(graded.notebook), graded.problems, graded.ungradable)
+
+
+def _as_text(notebook: NotebookNode) -> str:
+    """A notebook as text that nbformat can read again: a student's attachments may be anything."""
+    for cell in notebook.cells:
+        if not all(isinstance(bundle, dict) for bundle in cell.get("attachments", {}).values()):
+            del cell["attachments"]
+    return nbformat.writes(notebook)
 
 
 def ungraded(source: Path, reason: str) -> Outcome:

@@ -143,6 +143,14 @@ def test_a_warning_on_stderr_costs_nothing(course, hand_in, report):
     assert auto_scores(course.root)["ada", "double_check"] == 2
 
 
+def test_malformed_attachments_cost_nothing(course, hand_in, report):
+    path = hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    notebook = json.loads(path.read_text())
+    notebook["cells"][-1]["attachments"] = {"picture.png": 5}
+    path.write_text(json.dumps(notebook))
+    assert grade(report)["ada", "double_check"]["points"] == 2
+
+
 def test_tags_and_metadata_in_a_submission_do_nothing(course, hand_in, report):
     path = hand_in("ada", "01_numbers", double="return 7")
     notebook = nbformat.read(path, as_version=4)
