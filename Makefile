@@ -1,6 +1,8 @@
 # Each target sets up what it needs on first use and starts at once from then on.
 PYTHON ?= python3
 BIN := .venv/bin
+# Such as LAB_OPTIONS="--no-browser --port=9000".
+LAB_OPTIONS ?=
 
 .PHONY: help lab test grade release bench
 .DEFAULT_GOAL := help
@@ -21,7 +23,7 @@ help:
 	@touch $@
 
 lab: .venv/ready
-	$(BIN)/jupyter lab notebooks/00_start_here/start_here.ipynb
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_start_here/start_here.ipynb $(LAB_OPTIONS)
 
 test: .venv/ready
 	@.ci/system-package bubblewrap bwrap
@@ -33,7 +35,6 @@ test: .venv/ready
 grade: .venv/ready
 	@.ci/system-package bubblewrap bwrap
 	$(BIN)/autograder example-class
-	$(BIN)/autograder grade --submitted classroom/example
 
 release: .venv/ready
 	$(BIN)/autograder release

@@ -5,7 +5,7 @@ import importlib
 import io
 import linecache
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import nbformat
@@ -16,6 +16,7 @@ from rich.table import Table
 from autograder import chapters as loader
 from autograder.answers import Answer
 from autograder.course import Chapter, Course, Exercise
+from autograder.grading import Sandbox, grade_notebook
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,21 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
         except Exception as error:
             return Verdict(answer, f"{type(error).__name__}: {error}")
     return Verdict(answer, "")
+
+
+def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, modules: Mapping[str, str]) -> Verdict:
+    """Grade an answer as a submission is graded: the code in the sandbox, the checks on proxies.
+
+    Args:
+        sandbox: where the answer runs.
+        notebook: the chapter's solution.
+        answer: the answer in place of the reference's.
+        modules: the definitions of the earlier chapters.
+    """
+    only = {cell.metadata.nbgrader.grade_id for cell in check_cells(notebook, answer.exercise)}
+    graded = grade_notebook(sandbox, with_answer(notebook, answer), notebook, modules=modules, only=only)
+    wrong = [item for item in graded.items if item.status != "passed"]
+    return Verdict(answer, f"{wrong[0].status}: {wrong[0].message}" if wrong else "")
 
 
 def _is_check(cell: NotebookNode) -> bool:

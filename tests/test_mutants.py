@@ -1,12 +1,15 @@
 """Each wrong answer fails with its message, each right one passes: on real objects and through the grader."""
 
 import contextlib
+import shutil
 
 import nbformat
 import pytest
 
 from autograder import kill_table
+from autograder.chapters import reference_modules
 from autograder.course import find_course
+from autograder.grading import Limits, Sandbox
 
 COURSE = find_course()
 CASES = [
@@ -27,6 +30,22 @@ def test_in_a_notebook(chapter, exercise):
     notebook = nbformat.read(path, as_version=4)
     with contextlib.chdir(path.parent):
         verdicts = [kill_table.judge_in_notebook(notebook, answer) for answer in own(chapter, exercise)]
+    assert [kill_table.complaint(v) for v in verdicts if not v.as_meant] == []
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is missing: apt-get install bubblewrap")
+    with Sandbox(Limits()) as sandbox:
+        yield sandbox
+
+
+@pytest.mark.parametrize(("chapter", "exercise"), CASES)
+def test_in_the_grader(chapter, exercise, sandbox):
+    notebook = nbformat.read(COURSE.solution(chapter), as_version=4)
+    modules = reference_modules(COURSE, chapter)
+    verdicts = [kill_table.judge_in_grader(sandbox, notebook, answer, modules) for answer in own(chapter, exercise)]
     assert [kill_table.complaint(v) for v in verdicts if not v.as_meant] == []
 
 

@@ -1,0 +1,147 @@
+"""A student in JupyterLab, in a real browser: answer, check, validate."""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium")
+
+WINDOWING = '{"windowingMode": "none"}'  # every cell is in the page, so that it can be found
+
+
+@pytest.fixture(scope="module")
+def folder(repository, tmp_path_factory):
+    """A copy of what `make lab` needs, so that nothing is written into the repository."""
+    root = tmp_path_factory.mktemp("lab")
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+        shutil.copy2(repository / name, root)
+    for name in ("notebooks", "images"):
+        shutil.copytree(repository / name, root / name)
+    (root / ".venv").symlink_to(repository / ".venv")
+    settings = root / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(WINDOWING)
+    return root
+
+
+@pytest.fixture(scope="module")
+def lab(folder):
+    """JupyterLab, started by `make lab`; its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    places = {f"JUPYTER_{kind}_DIR": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    places |= {"JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(folder / "work")}
+    options = f"--no-browser --allow-root --port={port} --ServerApp.port_retries=0 --IdentityProvider.token=secret"
+    with (folder / "lab.log").open("w") as log:
+        server = subprocess.Popen(
+            ["make", "lab", f"LAB_OPTIONS={options}"],
+            cwd=folder,
+            env=os.environ | places,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait_for(f"{address}/api", server, folder / "lab.log")
+        yield address
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, 15)
+        server.wait(timeout=30)
+
+
+def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
+    for _ in range(120):
+        assert server.poll() is None, log.read_text()
+        with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(url):
+            return
+        time.sleep(0.5)
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def page(lab):
+    """Chapter 01, open."""
+    with playwright.sync_playwright() as driver:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=options)
+        page = browser.new_page(viewport={"width": 1200, "height": 1000})
+        page.set_default_timeout(60_000)
+        page.goto(f"{lab}/lab/tree/notebooks/01_weighted_averages/weighted_averages.ipynb?token=secret&reset")
+        page.get_by_text("Validate", exact=True).wait_for()
+        playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
+        yield page
+        browser.close()
+
+
+def _cell(page, text):
+    return page.locator(".jp-CodeCell", has=page.locator(".cm-content", has_text=text)).first
+
+
+def _run(page, text):
+    """Run the code cell that contains a text; returns its output."""
+    cell = _cell(page, text)
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    playwright.expect(cell.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"))
+    return cell.locator(".jp-OutputArea").inner_text()
+
+
+def _answer(page, signature, body):
+    """Type an answer in place of a solution cell's text and run it."""
+    cell = _cell(page, signature)
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(f"{signature}\n    {body}")
+    return _run(page, signature)
+
+
+def _reference(repository, name):
+    notebook = nbformat.read(repository / "solutions/01_weighted_averages/weighted_averages.ipynb", as_version=4)
+    source = next(c.source for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
+    return source.split("### BEGIN SOLUTION\n    ")[1].split("\n    ### END SOLUTION")[0]
+
+
+def test_a_student_works_through_chapter_01(page, repository):
+    assert _run(page, "import matplotlib.pyplot as plt") == ""
+
+    _answer(page, "def weighted_avg(x, weights):", "return weights.mT @ x")
+    assert "the weights are transposed" in _run(page, "y_ = weighted_avg(x_, w_)")
+
+    for name in ("weighted_avg_loop", "weighted_avg", "weighted_avg_einsum"):
+        _answer(page, f"def {name}(x, weights):", _reference(repository, name))
+        assert _run(page, f"y_ = {name}(x_, w_)") == ""
+
+
+def test_validate_asks_for_the_written_answer_then_succeeds(page):
+    assert "You did not provide a response." in _validate(page)
+    page.get_by_role("paragraph").filter(has_text="YOUR ANSWER HERE").dblclick()
+    page.locator(".jp-MarkdownCell .cm-content", has_text="YOUR ANSWER HERE").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text("The loop starts many small operations, the product one large one.")
+    page.keyboard.press("Control+Enter")
+    assert "Success! Your notebook passes all the tests." in _validate(page)
+
+
+def _validate(page):
+    """Press nbgrader's Validate; returns what its dialog says."""
+    page.get_by_text("Validate", exact=True).click()
+    dialog = page.locator(".jp-Dialog-content", has_text="Validation Results")
+    dialog.wait_for(timeout=120_000)
+    text = dialog.inner_text()
+    dialog.get_by_text("Ok", exact=True).click()
+    return text
