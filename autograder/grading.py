@@ -121,6 +121,7 @@ def grade_notebook(
         failure = _Failure("missing", f"the notebook could not be graded: {ungradable}")
         items = [_conclude(part, failure) for part in _checks(repaired, only)]
         return Graded(items, repaired.notebook, [], ungradable)
+    torch.set_num_threads(1)  # checks are small: threads cost them more than they give, above all on a busy machine
     run = _Run(sandbox, repaired, source, dict(modules or {}), run_cells)
     try:
         items = run.grade(only)
@@ -146,13 +147,15 @@ class _Run:
     def __init__(
         self, sandbox: Sandbox, repaired: Repaired, source: NotebookNode, modules: dict[str, str], run_cells: str
     ) -> None:
-        self.sandbox, self.limits, self.repaired, self.modules = sandbox, sandbox.limits, repaired, modules
+        self.sandbox, self.limits, self.repaired = sandbox, sandbox.limits, repaired
+        # The grader imports the modules as they are, the worker what its cells need of them.
+        self.modules = modules
         self.end = time.monotonic() + self.limits.submission_seconds
         self.sources: dict[str, str] = {}
         self.failures: dict[int, _Failure] = {}
         self.done: list[int] = []
         self.link: Link | None = None
-        self.texts = _texts_to_run(repaired.parts, run_cells)
+        self.texts, self.worker_modules = _texts_to_run(repaired.parts, modules, run_cells)
         self.solutions = {
             name: part for part in repaired.parts if part.role == "solution" for name in defined_names(part.source)
         }
@@ -183,7 +186,7 @@ class _Run:
         while self.link is None or self.link.lost:
             self.link = Link(self.sandbox.worker(), self.limits, self.sources)
             self._set_deadline()
-            self.link.install(_LOADER | self.modules)
+            self.link.install(_LOADER | self.worker_modules)
             for number in list(self.done):
                 try:
                     self._send(number)
@@ -299,40 +302,70 @@ class _Run:
         return f"the notebook had used up its {self.limits.submission_seconds:g} seconds before this"
 
 
-def _texts_to_run(parts: list[Part], run_cells: str) -> dict[int, str | list[str]]:
-    """What the worker runs of each cell: its text, or a list of the definitions in it that something needs."""
+def _texts_to_run(
+    parts: list[Part], modules: Mapping[str, str], run_cells: str
+) -> tuple[dict[int, str | list[str]], dict[str, str]]:
+    """What the worker runs of each cell, and what of each module it may import.
+
+    Of the course's own cells and of modules these are only the definitions that something needs, so that no worker
+    imports a plotting library for a picture that nobody looks at.
+
+    Returns:
+        The text of each cell of the student's by its number, or a list of definitions; the text of each module.
+    """
     from autograder.chapters import definitions
 
     texts: dict[int, str | list[str]] = {}
-    candidates: list[tuple[int, str, set[str], set[str]]] = []
+    optional: list[tuple[int | str, str]] = []
     needed: set[str] = set()
     for number, part in enumerate(parts):
-        if part.cell.cell_type != "code":
-            continue
-        text = part.cell.source
         if part.role == "check":
             needed |= _words(part.source)
         elif part.role == "course" and run_cells == "definitions":
-            texts[number] = []
-            body = ast.parse(defined := definitions([text])).body
-            for statement in body:
-                source = _segment(defined, statement)
-                bound = {*_bound_by_import(statement), *defined_names(source)}
-                candidates.append((number, source, bound, _words(source)))
-        else:
-            texts[number] = _as_python(text)
+            optional += [(number, statement) for statement in _statements(definitions([part.cell.source]))]
+        elif part.cell.cell_type == "code":
+            texts[number] = _as_python(part.cell.source)
             needed |= _words(texts[number])
-    chosen: set[int] = set()
-    while True:  # what is needed may need more
-        more = {i for i, (_, _, bound, _) in enumerate(candidates) if bound & {*needed, "*"}} - chosen
+    everything = "\n".join(part.cell.source for part in parts if part.cell.cell_type == "code")
+    for name, text in modules.items():
+        if re.search(rf"^\s*import\b.*\b{name}\b", everything, re.MULTILINE):
+            needed |= _words(text) | set(defined_names(text))  # which of its names are used, it does not say
+        optional += [(name, statement) for statement in _statements(text)]
+    chosen = _choose([statement for _, statement in optional], needed)
+    kept: dict[str, list[str]] = {name: [] for name in modules}
+    for (place, statement), is_needed in zip(optional, chosen, strict=True):
+        if is_needed:
+            (texts.setdefault(place, []) if isinstance(place, int) else kept[place]).append(statement)
+    return {n: text for n, text in texts.items() if text}, {name: "\n\n\n".join(kept[name]) for name in modules}
+
+
+def _statements(text: str) -> list[str]:
+    """The statements of some code, an import of several names as several imports."""
+    found = []
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.ImportFrom):
+            found += [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
+        else:
+            found.append(_segment(text, statement))
+    return found
+
+
+def _choose(statements: list[str], needed: set[str]) -> list[bool]:
+    """Which statements define something that is needed, or that another chosen one needs."""
+    defines = [{*_imported_names(statement), *defined_names(statement)} for statement in statements]
+    chosen = [False] * len(statements)
+    needed = needed | {"*"}
+    while True:
+        more = [i for i, names in enumerate(defines) if not chosen[i] and names & needed]
         if not more:
-            break
-        chosen |= more
-        needed = needed.union(*(candidates[i][3] for i in more))
-    for i in sorted(chosen):
-        number, source, _, _ = candidates[i]
-        texts[number].append(source)
-    return {number: text for number, text in texts.items() if text}
+            return chosen
+        for i in more:
+            chosen[i] = True
+            needed = needed | _words(statements[i])
+
+
+def _imported_names(statement: str) -> list[str]:
+    return [name for node in ast.parse(statement).body for name in _bound_by_import(node)]
 
 
 def _segment(text: str, statement: ast.stmt) -> str:
@@ -341,7 +374,13 @@ def _segment(text: str, statement: ast.stmt) -> str:
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"[^\W\d]\w*", text))
+    """The names that some code may use."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(re.findall(r"[^\W\d]\w*", text))
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return used | {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
 def _as_python(text: str) -> str:

@@ -24,8 +24,8 @@ from autograder import protocol
 HERE = Path(__file__).resolve().parent
 ENGINE = ("zygote.py", "worker.py", "protocol.py")
 START_SECONDS = 120
-# The second is what torch imports at its first backward: half a second that each worker would spend anew.
-PRELOAD = ("torch", "torch.fx.experimental.symbolic_shapes", "numpy")
+# What torch imports at its first backward, and at its first optimizer: a second that each worker would spend anew.
+PRELOAD = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo", "numpy")
 
 
 class SandboxError(Exception):
@@ -65,6 +65,8 @@ class Limits:
 class Sandbox:
     """A warm sandbox: `with Sandbox() as sandbox: grade_notebook(sandbox, ...)`.
 
+    It starts in the background: the first worker waits for it.
+
     Args:
         limits: what each submission may take.
         unsafe: do without bubblewrap where it is missing. Student code can then read files and use the network; limits
@@ -92,6 +94,7 @@ class Sandbox:
         self._hide = [HERE, *(Path(p).resolve() for p in hide)]
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
+        self._started = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> "Sandbox":
@@ -120,6 +123,7 @@ class Sandbox:
                 try:
                     if self._process is None or self._process.poll() is not None:
                         self._start()
+                    self._await_start()
                     return self._fork()
                 except (OSError, EOFError, protocol.ProtocolError) as error:
                     self.close()
@@ -163,6 +167,11 @@ class Sandbox:
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
+        self._started = False
+
+    def _await_start(self) -> None:
+        if self._started:
+            return
         try:
             hello, _ = protocol.receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
         except (OSError, EOFError) as error:
@@ -174,6 +183,7 @@ class Sandbox:
         if hello != ours:
             self.close()
             raise SandboxError(f"the sandbox runs {hello}, the grader {ours}: both must be the same installation")
+        self._started = True
 
     def _sandboxed_command(self) -> list[str]:
         base = Path(sys.base_prefix).resolve()
