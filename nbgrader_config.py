@@ -20,7 +20,7 @@ c.CourseDirectory.autograded_directory = "classroom/autograded"
 c.CourseDirectory.feedback_directory = "classroom/feedback"
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".autograder.json"]
 
-# The gradebook: a file, or PostgreSQL by its URL, such as postgresql://user:password@host/gradebook.
+# The gradebook: a file, or PostgreSQL by its URL, such as postgresql+psycopg2://user:password@host/gradebook.
 (root / "classroom").mkdir(exist_ok=True)
 c.CourseDirectory.db_url = os.environ.get("GRADEBOOK_URL", f"sqlite:///{root / 'classroom' / 'gradebook.db'}")
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from nbgrader import utils
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, MissingEntry, Notebook
 from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
@@ -99,12 +100,7 @@ def record(
         gradebook.update_or_create_student(student)
         gradebook.update_or_create_submission(chapter.folder, student, **when)
     submitted = gradebook.find_submission_notebook(chapter.module, chapter.folder, student)
-    released = {cell.name: cell.checksum for cell in submitted.notebook.source_cells}
-    cells = {}
-    for cell in notebook.cells:
-        if grade_id := cell.metadata.get("nbgrader", {}).get("grade_id"):
-            cells[grade_id] = cell
-            cell.metadata.nbgrader["checksum"] = released.get(grade_id)
+    cells = _set_checksums(notebook, submitted.notebook)
     for grade in submitted.grades:
         cell = cells.get(grade.name)
         grade.auto_score = utils.determine_grade(cell)[0] if cell else 0.0
@@ -121,6 +117,22 @@ def record(
         resources = {"nbgrader": names | {"db_url": app.coursedir.db_url}}
         AssignLatePenalties(parent=app).preprocess(notebook, resources)
         gradebook.db.expire_all()
+
+
+def _set_checksums(notebook: NotebookNode, released: Notebook) -> dict[str, NotebookNode]:
+    """Give the cells the checksums of the release, by which nbgrader knows an answer that was left as it was.
+
+    Returns:
+        The cells that nbgrader knows, by name.
+    """
+    checksums = {cell.name: cell.checksum for cell in released.source_cells}
+    cells = {}
+    for cell in notebook.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if grade_id in checksums:
+            cell.metadata.nbgrader["checksum"] = checksums[grade_id]
+            cells[grade_id] = cell
+    return cells
 
 
 def read_timestamp(folder: Path) -> str | None:
@@ -184,10 +196,22 @@ class SubmissionExporter(NotebookExporter):
         except SubmissionError as error:
             self.log.error("%s: %s", file_stream.name, error)
             notebook = nbformat.v4.new_notebook()
-        for cell in notebook.cells:
-            if grade_id := cell.pop("grade_id", None):
-                cell.metadata.nbgrader = {"grade_id": grade_id}
+        cells = [_plain_cell(cell) for cell in notebook.cells]
+        notebook = nbformat.v4.new_notebook(cells=cells)
         return self.from_notebook_node(notebook, resources=resources, **kw)
+
+
+def _plain_cell(read: NotebookNode) -> NotebookNode:
+    """A valid cell with what repair goes by: type, text, id, grade_id and attachments."""
+    new = {"code": new_code_cell, "markdown": new_markdown_cell, "raw": new_raw_cell}[read.cell_type]
+    cell = new(read.source)
+    if read.get("id"):
+        cell.id = read.id
+    if read.get("grade_id"):
+        cell.metadata.nbgrader = NotebookNode(grade_id=read.grade_id)
+    if "attachments" in read:
+        cell.attachments = read.attachments
+    return cell
 
 
 class _EnginePreprocessor(NbGraderPreprocessor):
@@ -233,7 +257,11 @@ class GradeSubmission(_EnginePreprocessor):
             path = Path(folder, "submission.ipynb")
             nbformat.write(nb, path)
             outcome = grade_job(self.job(path, self.source(resources)))
-        return nbformat.reads(outcome.notebook, as_version=4), resources
+        graded = nbformat.reads(outcome.notebook, as_version=4)
+        names = resources["nbgrader"]
+        with Gradebook(names["db_url"]) as gradebook:
+            _set_checksums(graded, gradebook.find_notebook(names["notebook"], names["assignment"]))
+        return graded, resources
 
 
 def _earlier_chapters(source: Path) -> dict[str, str]:

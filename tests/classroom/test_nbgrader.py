@@ -1,0 +1,125 @@
+"""nbgrader's own ways into the engine give the marks that `autograder grade` gives, on SQLite and on PostgreSQL."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.apps.api import NbGraderAPI
+from sqlalchemy import create_engine, text
+
+from autograder import gradebook
+
+MARKS = """
+    SELECT sa.student_id, bc.name, g.auto_score, g.needs_manual_grade, c.auto_comment
+    FROM grade g JOIN base_cell bc ON g.cell_id = bc.id
+    JOIN submitted_notebook sn ON g.notebook_id = sn.id JOIN submitted_assignment sa ON sn.assignment_id = sa.id
+    LEFT JOIN comment c ON c.cell_id = bc.id AND c.notebook_id = sn.id
+"""
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The address of a PostgreSQL server on loopback, its data in a temporary folder."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
+    if not programs:
+        pytest.skip("PostgreSQL is not installed (Debian, Ubuntu: apt install postgresql)")
+    # The server refuses to run as root, so root starts it as the user that Debian's package made.
+    owner = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    if owner:
+        shutil.chown(folder, **owner)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    control = [str(programs[-1]), "-D", str(folder / "data"), "-l", str(folder / "log"), "-w"]
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+
+    def run(*command: str) -> None:
+        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, **owner)
+
+    run(str(programs[-1].with_name("initdb")), "-D", str(folder / "data"), "-U", "teacher", "-A", "trust", "-N")
+    run(*control, "-o", options, "start")
+    yield f"postgresql+psycopg2://teacher@127.0.0.1:{port}"
+    run(*control, "-m", "immediate", "stop")
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, course, monkeypatch) -> str:
+    """The address of an empty gradebook, which `nbgrader_config.py` uses."""
+    if request.param == "sqlite":
+        return f"sqlite:///{course.root}/classroom/gradebook.db"
+    server = request.getfixturevalue("postgresql")
+    with create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT").connect() as db:
+        db.execute(text("DROP DATABASE IF EXISTS marks"))
+        db.execute(text("CREATE DATABASE marks"))
+    monkeypatch.setenv("GRADEBOOK_URL", f"{server}/marks")
+    return f"{server}/marks"
+
+
+def marks(url: str) -> list[tuple]:
+    engine = create_engine(url)
+    with engine.connect() as db:
+        found = sorted((*row[:3], bool(row[3]), row[4]) for row in db.execute(text(MARKS)))
+    engine.dispose()
+    return found
+
+
+def forget_marks(url: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as db:
+        db.execute(text("UPDATE grade SET auto_score = 99"))
+    engine.dispose()
+
+
+@pytest.fixture
+def mixed_class(hand_in) -> list[str]:
+    """A right, a wrong, an untouched, a broken, a naked and a maimed submission."""
+    right = {"double": "return x + x", "halve": "return x / 2", "why": "Because."}
+    hand_in("ada", "01_numbers", **right)
+    hand_in("ben", "01_numbers", double="return 6", halve="return x / 2", why="So.")
+    hand_in("cem", "01_numbers")
+    hand_in("dan", "01_numbers", **right).write_text("no notebook")
+    naked = hand_in("eve", "01_numbers", **right)
+    notebook = nbformat.read(naked, as_version=4)
+    for cell in notebook.cells:
+        cell.metadata = {}
+    nbformat.write(notebook, naked)
+    maimed = hand_in("fay", "01_numbers", **right)
+    notebook = json.loads(maimed.read_text())
+    notebook["cells"] = [c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") != "double"]
+    notebook["cells"].append(notebook["cells"][-1])
+    maimed.write_text(json.dumps(notebook))
+    return ["ada", "ben", "cem", "dan", "eve", "fay"]
+
+
+def test_all_ways_give_the_same_marks(course, url, mixed_class):
+    command = [sys.executable, "-c", "from autograder.cli import main; main()", "grade", "--workers", "1"]
+    assert subprocess.run(command).returncode == 3, "dan's is no notebook"
+    expected = marks(url)
+    scores = {(student, cell): score for student, cell, score, *_ in expected}
+    assert scores["ada", "double_check"] == scores["eve", "double_check"] == 2
+    assert scores["ben", "double_check"] == scores["dan", "double_check"] == scores["fay", "double_check"] == 0
+    assert len(expected) == 3 * len(mixed_class)
+
+    forget_marks(url)
+    subprocess.run([sys.executable, "-m", "nbgrader", "autograde", "01_numbers", "--force"], check=True)
+    assert marks(url) == expected
+
+    forget_marks(url)
+    app = gradebook.configure(course)
+    api = NbGraderAPI(coursedir=app.coursedir, parent=app)
+    for student in mixed_class:
+        assert api.autograde("01_numbers", student)["success"]
+    assert marks(url) == expected
+    for student in mixed_class:
+        graded = course.root / "classroom/autograded" / student / "01_numbers/numbers_chapter.ipynb"
+        nbformat.validate(nbformat.read(graded, as_version=4))
