@@ -130,6 +130,7 @@ def _threads(processes: int, pid: int) -> int:
 
 def _become_worker(connection: int, settings: dict, refuse) -> None:
     _die_with_parent()
+    os.setsid()  # signals to one's process group reach beyond one's namespace
     os.dup2(connection, 3)
     os.closerange(4, 1 << 16)
     null = os.open(os.devnull, os.O_RDWR)

@@ -1,0 +1,506 @@
+"""What a hostile submission can try. Its `double` is always wrong, so it deserves no point for it."""
+
+import json
+import os
+import time
+
+import nbformat
+import pytest
+
+from autograder.grading import grade_notebook
+from notebooks import find, source_notebook, submission
+
+WRONG = "\ndef double(x):\n    return x\n"
+
+# Each runs in the cell of `double`, before or after a wrong definition of it.
+CHEATS = {
+    "torch.allclose and torch.equal always true": """
+import torch
+torch.allclose = torch.equal = torch.Tensor.equal = torch.Tensor.allclose = lambda *a, **k: True
+torch.Tensor.__eq__ = lambda *a: True
+""",
+    "asserts stripped by an AST transformer": """
+import ast
+class Strip(ast.NodeTransformer):
+    def visit_Assert(self, node):
+        return ast.Pass()
+get_ipython().ast_transformers.append(Strip())
+""",
+    "a hook before each cell publishes a fake result": """
+get_ipython().events.register("pre_run_cell", lambda *a: print("passed"))
+get_ipython().display_pub.publish({"text/plain": "2.0"})
+""",
+    "the kernel's do_execute overridden": """
+get_ipython().kernel.do_execute = lambda *a, **k: {"status": "ok", "execution_count": 1}
+""",
+    "builtins patched": """
+import builtins
+builtins.isinstance = builtins.all = builtins.any = lambda *a: True
+builtins.AssertionError = type("AssertionError", (BaseException,), {})
+builtins.len = builtins.id = lambda *a: 2
+""",
+    "json and socket patched": """
+import json, socket, struct
+json.dumps = lambda *a, **k: '{"id": 1, "value": true, "changed": [], "generators": [], "tensors": []}'
+socket.socket.sendall = socket.socket.send
+""",
+    "IPython patched": "import IPython\nIPython.get_ipython = lambda: None\n",
+    "a torch of one's own": """
+import os, sys
+os.makedirs("/tmp/torch", exist_ok=True)
+open("/tmp/torch/__init__.py", "w").write("allclose = equal = lambda *a, **k: True")
+sys.path.insert(0, "/tmp")
+for name in [n for n in sys.modules if n.split(".")[0] == "torch"]:
+    del sys.modules[name]
+import torch
+""",
+    "the worker rewritten": """
+import sys
+for name in ("worker", "protocol"):
+    module = sys.modules[name]
+    for key, value in list(vars(module).items()):
+        if callable(value) and not key.startswith("__"):
+            setattr(module, key, lambda *a, **k: True)
+""",
+    "the gradebook edited": """
+import glob, sqlite3
+for path in ["gradebook.db", *glob.glob("/**/gradebook.db"), "classroom/gradebook.db"]:
+    try:
+        with sqlite3.connect(path) as book:
+            book.execute("UPDATE grade SET auto_score = 100")
+    except sqlite3.Error:
+        pass
+""",
+    "process limits raised": """
+import resource
+for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE):
+    try:
+        resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    except (ValueError, OSError):
+        continue
+    raise SystemExit("raised")
+""",
+    "threads left running": """
+import threading
+def spin():
+    while True:
+        pass
+for _ in range(4):
+    threading.Thread(target=spin, daemon=True).start()
+""",
+    "100 MB printed": "for _ in range(1000):\n    print('x' * 100_000)\n",
+    "100 MB written to the descriptor": "import os\nfor _ in range(1000):\n    os.write(1, b'x' * 100_000)\n",
+    "random seeds fixed": "import torch, random\ntorch.manual_seed(0)\nrandom.seed(0)\ntorch.seed = lambda: 0\n",
+    "sys.exit": "import sys\nsys.exit(0)\n",
+}
+
+# Each is a wrong definition of `double` that answers with something other than a tensor of its own making.
+LIES = {
+    "a tensor that claims to equal all": """
+class Yes(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return True
+def double(x):
+    return x.as_subclass(Yes)
+""",
+    "an object that claims to equal all": """
+class Yes:
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __bool__(self): return True
+    def __getattr__(self, name): return Yes()
+    def __call__(self, *a, **k): return Yes()
+    def __len__(self): return 2
+    def __iter__(self): return iter([Yes()])
+    def __float__(self): return 2.0
+    def __array__(self, *a): return __import__("numpy").full(2, 2.0)
+    def __torch_function__(self, *a, **k): return True
+    def __reduce__(self): return (__import__("os").system, ("true",))
+    def __del__(self): __import__("os")._exit(0)
+    __class__ = torch.Tensor
+def double(x):
+    return Yes()
+count = Yes()
+""",
+    "NaN": "def double(x):\n    return x * float('nan')\n",
+    "another dtype": "def double(x):\n    return (2 * x).to(torch.int8)\n",
+    "another shape": "def double(x):\n    return (2 * x)[None, None]\n",
+    "a huge tensor": "def double(x):\n    return torch.zeros(4_000_000)\n",
+    "a huge view of one number": "def double(x):\n    return torch.zeros(1).expand(10**12)\n",
+    "a huge string": "def double(x):\n    return 'x' * 50_000_000\n",
+    "a huge number": "def double(x):\n    return 10 ** 100_000\n",
+    "a huge list": "def double(x):\n    return [0] * 30_000_000\n",
+    "a list inside itself": "def double(x):\n    a = []\n    a.append(a)\n    return a\n",
+    "a list nested deep": "def double(x):\n    a = []\n    for _ in range(10**5):\n        a = [a]\n    return a\n",
+    "a sparse tensor": "def double(x):\n    return (2 * x).to_sparse()\n",
+    "an exception with a hostile message": """
+class Odd(ValueError):
+    def __str__(self): raise SystemExit
+def double(x):
+    raise Odd
+""",
+    "an exception with an endless message": "def double(x):\n    raise ValueError('x' * 10**7)\n",
+    "half a character and colours": "def double(x):\n    raise ValueError('\\ud800 \\x1b[31m \\x00')\n",
+    "an endless recursion": "def double(x):\n    return double(x)\n",
+    "a raised SystemExit": "def double(x):\n    raise SystemExit\n",
+    "a raised KeyboardInterrupt": "def double(x):\n    raise KeyboardInterrupt\n",
+    "the input changed to fit": "def double(x):\n    x.zero_()\n    return x\n",
+}
+
+# Each takes hold of the socket to the grader and answers in place of the worker.
+FORGERIES = {
+    "random bytes": "s.sendall(os.urandom(5000))",
+    "a length of 2**60": "s.sendall(struct.pack('>IQ', 10, 2**60))",
+    "a length that never comes": "s.sendall(struct.pack('>IQ', 10, 100))",
+    "an endless stream": "while True: s.sendall(b'x' * 100_000)",
+    "JSON nested deep": "reply('[' * 200_000)",
+    "JSON that is no object": "reply('[1, 2]')",
+    "the answer to another question": 'reply(\'{"id": 999999, "value": true}\')',
+    "no value": "reply(json.dumps({'id': n}))",
+    "an unknown kind": "reply(json.dumps({'id': n, 'value': ['pickle', 'cos'], 'tensors': []}))",
+    "a tensor of negative shape": "tensor('float32', [-1])",
+    "a tensor of huge shape": "tensor('float32', [2**39] * 30)",
+    "a tensor of no shape": "tensor('float32', None)",
+    "a tensor longer than its bytes": "tensor('float64', [3], 12)",
+    "a tensor shorter than its bytes": "tensor('float32', [1], 400)",
+    "a tensor of objects": "tensor('object', [1], 8)",
+    "a tensor that changes what was not sent": "tensor('float32', [1], 4, changed=[[5, 0]])",
+    "a bool that is neither": "tensor('bool', [2], 2)",
+    "an error of no kind": "reply(json.dumps({'id': n, 'error': {'types': 7, 'message': [], 'name': {}}}))",
+    "an error that exits": (
+        "reply(json.dumps({'id': n, 'error': {'types': ['SystemExit', 'exit', 'print'], 'message': 'x', 'name': 'y', "
+        "'traceback': ''}, 'output': ''}))"
+    ),
+    "a graph of another call": ("tensor('float32', [2], 8, more={'output': 0}, graph=10**30)"),
+    "an object of a forged kind": (
+        "reply(json.dumps({'id': n, 'value': ['object', 5, 'function', ['builtins:eval', 'os:system']], 'tensors': [], "
+        "'changed': [], 'generators': [], 'output': 5}))"
+    ),
+    "keys that cannot be keys": (
+        "reply(json.dumps({'id': n, 'value': ['dict', [['list'], 1]], 'tensors': [], 'changed': [], 'generators': []}))"
+    ),
+}
+FORGE = """
+import json, os, socket, struct, sys
+s = socket.socket(fileno=3)
+def reply(text, data=b""):
+    s.sendall(struct.pack(">IQ", len(text), len(data)) + text.encode() + data)
+def tensor(dtype, shape, size=0, changed=(), more=None, **rest):
+    described = [{"dtype": dtype, "shape": shape} | (more or {})]
+    header = {"id": n, "value": ["tensor", 0], "tensors": described, "changed": list(changed), "generators": []} | rest
+    reply(json.dumps(header), b"\\x07" * size)
+def double(x):
+    global n
+    frame = sys._getframe()
+    while "header" not in frame.f_locals or "id" not in frame.f_locals["header"]:
+        frame = frame.f_back
+    n = frame.f_locals["header"]["id"]
+    FORGERY
+    while True:
+        pass
+"""
+
+# What each prints must be empty; each ends in a wrong definition of `double`.
+SPIES = {
+    "files of the course": """
+import os
+for path in ("/work", "/home", "/root", "/var", "/opt", "/srv", "/mnt", "/media", "/etc/passwd", "/engine/grading.py"):
+    if os.path.exists(path):
+        print(path)
+print(*set(os.listdir("/engine")) - {"zygote.py", "worker.py", "protocol.py"}, sep="\\n", end="")
+""",
+    "the process table": """
+import os
+print(*os.listdir("/proc"), end="")
+for pid in range(2, 400):
+    try:
+        os.kill(pid, 0)
+        print(pid)
+    except ProcessLookupError:
+        pass
+""",
+    "the environment": """
+import os
+print(*[k for k in os.environ if "SECRET" in k], *[v for v in os.environ.values() if "hunter2" in v], end="")
+for path in ("/proc/self/environ", "/proc/1/environ", "/proc/1/cmdline"):
+    try:
+        print(open(path).read())
+    except OSError:
+        pass
+""",
+    "the check in memory": """
+import gc, sys
+for o in gc.get_objects():
+    if isinstance(o, dict):
+        for v in list(o.values()):
+            if type(v) is str and "secret_of" + "_the_check" in v:
+                print("found")
+""",
+    "the hidden tests": """
+for name in ("autograder.hidden", "autograder.hidden.weighted_averages", "autograder.checks", "autograder.grading"):
+    try:
+        __import__(name)
+        print(name)
+    except ImportError:
+        pass
+""",
+    "another process's memory": """
+import ctypes, os
+libc = ctypes.CDLL(None)
+for pid in (os.getppid(), 2, 100):
+    if libc.ptrace(16, pid, 0, 0) == 0:
+        print("ptrace")
+if libc.process_vm_readv(1, 0, 0, 0, 0, 0) == 0:
+    print("process_vm_readv")
+""",
+    "the network": """
+import socket, urllib.request
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):
+    try:
+        socket.socket(family, socket.SOCK_STREAM)
+        print(family)
+    except OSError:
+        pass
+try:
+    urllib.request.urlopen("http://127.0.0.1/")
+    print("http")
+except OSError:
+    pass
+""",
+    "new namespaces and mounts": """
+import ctypes
+libc = ctypes.CDLL(None)
+if libc.unshare(0x10000000) == 0 or libc.mount(b"none", b"/proc", b"proc", 0, 0) == 0 or libc.umount2(b"/proc", 2) == 0:
+    print("got out")
+""",
+    "another program": """
+import os, subprocess
+for run in (subprocess.run, lambda args: os.execv(args[0], args), lambda args: os.posix_spawn(args[0], args, {})):
+    try:
+        run(["/bin/true"])
+        print("ran")
+    except OSError:
+        pass
+""",
+    "a place to leave something": """
+import os
+for folder in ("/", "/dev", "/dev/shm", "/engine", "/env/0", "/usr", "/python", "/etc", "/proc"):
+    try:
+        open(os.path.join(folder, "left"), "w").write("here")
+        print(folder)
+    except OSError:
+        pass
+""",
+    "what an earlier submission left": """
+import os
+print(*[f for f in os.listdir("/tmp")], end="")
+open("/tmp/left", "w").write("here")
+""",
+}
+
+# Each ends or stops the worker, when the cell runs or when `double` is called.
+KILLERS = {
+    "os._exit": "import os\nos._exit(0)",
+    "a segmentation fault": "import ctypes\nctypes.string_at(0)",
+    "an abort": "import os\nos.abort()",
+    "a killed parent": "import os, signal\nos.kill(os.getppid(), 9)\nos.kill(-1, 9)\nos.kill(1, 9)\nos._exit(0)",
+    "too many threads": (
+        "import threading, time\nthreading.stack_size(65536)\n"
+        "try:\n    while True:\n        threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\n"
+        "except RuntimeError:\n    time.sleep(1)\n    raise"
+    ),
+    "an endless loop": "while True:\n    pass",
+    "an endless loop that cannot be interrupted": (
+        "import signal\nfor n in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU, signal.SIGALRM):\n"
+        "    signal.signal(n, signal.SIG_IGN)\n"
+        "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+    ),
+    "an endless loop in C": "sum(iter(int, 1))",
+    "endless sleep": "import time\ntime.sleep(10**6)",
+}
+# These raise an error in the student's own cell.
+BOMBS = {
+    "a fork bomb": "import os\nwhile True:\n    os.fork()",
+    "processes by multiprocessing": "import multiprocessing\nmultiprocessing.Process(target=print).start()",
+    "a memory bomb": "a = []\nwhile True:\n    a.append(bytearray(10**7))",
+    "a memory bomb in torch": "import torch\na = []\nwhile True:\n    a.append(torch.ones(10**7))",
+    "a full disk": "import os\nfor i in range(10**6):\n    open(f'/tmp/{i}', 'wb').write(b'x' * 10**6)",
+    "a large file": "open('/tmp/a', 'wb').write(b'x' * 10**8)",
+    "too many files": "files = [open(f'/tmp/{i}', 'w') for i in range(10**4)]",
+}
+
+
+@pytest.fixture(scope="module")
+def source():
+    return source_notebook()
+
+
+def statuses(graded):
+    return {item.grade_id: item.status for item in graded.items}
+
+
+def points(graded):
+    return {item.grade_id: item.points for item in graded.items}
+
+
+def assert_unharmed(sandbox, source):
+    """An honest submission that comes next gets all it deserves."""
+    graded = grade_notebook(sandbox, submission(source), source)
+    assert set(statuses(graded).values()) == {"passed"}, graded.items
+
+
+def assert_fit_to_show(graded):
+    nbformat.validate(graded.notebook)
+    text = json.dumps(graded.notebook, ensure_ascii=False)
+    text.encode()
+    for word in ("secret_of_the_check", "/root/", "/work/", "hunter2", "\\u001b", "\\u0000"):
+        assert word not in text
+    assert len(text) < 100_000
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_cheat_earns_nothing(sandbox, source, name, place):
+    cell = CHEATS[name] + WRONG if place == "before" else WRONG + CHEATS[name]
+    graded = grade_notebook(sandbox, submission(source, double=cell), source)
+    assert points(graded)["double_check"] == 0
+    assert_fit_to_show(graded)
+    assert_unharmed(sandbox, source)
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_earns_nothing(sandbox, source, name):
+    graded = grade_notebook(sandbox, submission(source, double="import torch\n" + LIES[name]), source)
+    assert points(graded)["double_check"] == 0
+    assert_fit_to_show(graded)
+    assert_unharmed(sandbox, source)
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_reply_earns_nothing(sandbox, source, name):
+    started = time.monotonic()
+    graded = grade_notebook(
+        sandbox, submission(source, double=FORGE.replace("FORGERY", FORGERIES[name])), source, only={"double_check"}
+    )
+    assert points(graded)["double_check"] == 0
+    assert time.monotonic() - started < 10
+    assert_fit_to_show(graded)
+    assert_unharmed(sandbox, source)
+
+
+@pytest.mark.parametrize("name", SPIES)
+def test_a_spy_sees_nothing(sandbox, source, name):
+    for _ in range(2):
+        graded = grade_notebook(sandbox, submission(source, double=SPIES[name] + WRONG), source)
+        cell = find(graded.notebook, "double")
+        assert cell.outputs == []
+        assert points(graded) == {"double_check": 0, "count_check": 1, "Layer_check": 4}
+
+
+@pytest.mark.parametrize("name", KILLERS)
+def test_a_killer_ends_only_its_own_exercise(sandbox, source, name):
+    body = KILLERS[name].replace("\n", "\n    ")
+    graded = grade_notebook(sandbox, submission(source, double=f"def double(x):\n    {body}"), source)
+    assert statuses(graded)["double_check"] in ("crashed", "timeout", "error")
+    assert points(graded) == {"double_check": 0, "count_check": 1, "Layer_check": 4}
+    assert_fit_to_show(graded)
+    assert_unharmed(sandbox, source)
+
+
+def test_a_killer_in_a_cell_ends_only_that_cell(sandbox, source):
+    graded = grade_notebook(sandbox, submission(source, double=KILLERS["os._exit"] + WRONG), source)
+    assert statuses(graded) == {"double_check": "crashed", "count_check": "passed", "Layer_check": "passed"}
+    graded = grade_notebook(sandbox, submission(source, double=WRONG + KILLERS["an endless loop"]), source)
+    assert statuses(graded) == {"double_check": "timeout", "count_check": "passed", "Layer_check": "passed"}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_does_not_go_off(sandbox, source, name):
+    graded = grade_notebook(sandbox, submission(source, double=BOMBS[name] + WRONG), source)
+    assert statuses(graded)["double_check"] in ("error", "crashed"), graded.items
+    assert points(graded)["double_check"] == 0
+    assert_unharmed(sandbox, source)
+
+
+def test_a_number_cannot_claim_to_equal_all(sandbox, source):
+    cell = """
+class Yes(int):
+    def __eq__(self, other): return True
+    def __hash__(self): return 0
+def count(x):
+    return Yes(-1)
+"""
+    assert points(grade_notebook(sandbox, submission(source, count=cell), source))["count_check"] == 0
+
+
+def test_no_check_can_catch_the_loss_of_its_worker(sandbox):
+    source = source_notebook(double_check="try:\n    double(1)\nexcept Exception:\n    pass\nfinally:\n    x = 1")
+    graded = grade_notebook(sandbox, submission(source, double="import os\ndef double(x): os._exit(0)"), source)
+    assert statuses(graded)["double_check"] == "crashed"
+
+
+def test_the_processor_time_is_limited(source):
+    from dataclasses import replace
+
+    from conftest import LIMITS
+
+    from autograder.sandbox import Sandbox
+
+    with Sandbox(replace(LIMITS, cpu_seconds=1, cell_seconds=10)) as sandbox:
+        graded = grade_notebook(sandbox, submission(source, double=WRONG + "while True: pass"), source)
+    assert statuses(graded) == {"double_check": "timeout", "count_check": "passed", "Layer_check": "passed"}
+    assert "processor time" in graded.items[0].message
+
+
+def test_the_submission_time_is_limited(source):
+    from dataclasses import replace
+
+    from conftest import LIMITS
+
+    from autograder.sandbox import Sandbox
+
+    with Sandbox(replace(LIMITS, submission_seconds=1, cell_seconds=10)) as sandbox:
+        graded = grade_notebook(sandbox, submission(source, double=WRONG + "while True: pass"), source)
+    assert set(statuses(graded).values()) == {"timeout"}
+
+
+def test_tags_that_skip_execution_do_nothing(sandbox, source):
+    notebook = submission(source, double=WRONG)
+    for cell in notebook.cells:
+        cell.metadata.tags = ["skip-execution", "raises-exception", "remove_cell"]
+        cell.metadata.nbgrader = dict(cell.metadata.get("nbgrader", {}), points=100, solution=True)
+    graded = grade_notebook(sandbox, notebook, source)
+    assert points(graded) == {"double_check": 0, "count_check": 1, "Layer_check": 4}
+    assert find(graded.notebook, "double_check").metadata == find(source, "double_check").metadata
+
+
+def test_files_beside_a_notebook_are_not_seen(sandbox, source, tmp_path):
+    package = tmp_path / "torch" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text("allclose = equal = lambda *a, **k: True")
+    nbformat.write(submission(source, double=WRONG), tmp_path / "chapter.ipynb")
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        graded = grade_notebook(sandbox, tmp_path / "chapter.ipynb", source)
+    finally:
+        os.chdir(here)
+    assert points(graded)["double_check"] == 0
+
+
+def test_only_the_references_of_earlier_chapters_can_be_imported(sandbox, source):
+    cell = "from earlier import twice\ndef double(x):\n    return twice(x)"
+    modules = {"earlier": "def twice(x):\n    return 2 * x\n"}
+    assert (
+        points(grade_notebook(sandbox, submission(source, double=cell), source, modules=modules))["double_check"] == 2
+    )
+    graded = grade_notebook(
+        sandbox, submission(source, double=cell.replace("earlier", "later")), source, modules=modules
+    )
+    assert statuses(graded)["double_check"] == "error"
+
+
+def test_the_whole_of_a_dead_sandbox_is_started_again(sandbox, source):
+    sandbox._process.kill()
+    assert_unharmed(sandbox, source)
