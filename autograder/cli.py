@@ -54,7 +54,7 @@ def grade(
     student: Student = None,
     json: Annotated[Path | None, typer.Option(help="write the verdict on each check to this file")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="processes that grade side by side  [default: one for each core]")
+        int | None, typer.Option(min=1, help="processes that grade side by side  [default: up to one for each core]")
     ] = None,
     scheduler: Annotated[str | None, typer.Option(help="a running Dask scheduler, tcp://HOST:PORT")] = None,
     unsafe_no_sandbox: Annotated[
@@ -97,7 +97,8 @@ def feedback(chapters: Chapters = None, student: Student = None) -> None:
     from autograder import gradebook
 
     course = _with_solutions()
-    raise typer.Exit(gradebook.write_feedback(course, course.select(chapters), student))
+    pages = gradebook.write_feedback(course, course.select(chapters), student)
+    print(f"{pages} feedback pages in {course.root / 'classroom' / 'feedback'}")
 
 
 @app.command()

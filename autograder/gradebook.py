@@ -6,6 +6,7 @@ the same place: the outputs of the notebook that the engine returns, read by nbg
 
 import tempfile
 from dataclasses import fields
+from glob import glob
 from pathlib import Path
 
 import nbformat
@@ -172,16 +173,11 @@ def write_feedback(course: Course, chapters: list[Chapter], student: str | None 
     coursedir = app.coursedir
     pages = 0
     for chapter in chapters:
-        graded = Path(coursedir.root).glob(
-            coursedir.directory_structure.format(
-                nbgrader_step=coursedir.autograded_directory, student_id=student or "*", assignment_id=chapter.folder
-            )
-        )
-        if any(graded):
-            coursedir.assignment_id, coursedir.student_id = chapter.folder, student or "*"
+        coursedir.assignment_id, coursedir.student_id = chapter.folder, student or "*"
+        where = (coursedir.student_id, coursedir.assignment_id)
+        if glob(coursedir.format_path(coursedir.autograded_directory, *where)):
             GenerateFeedback(coursedir=coursedir, parent=app, force=True).start()
-            pattern = f"{coursedir.feedback_directory}/{student or '*'}/{chapter.folder}/{chapter.module}.html"
-            pages += sum(1 for _ in Path(coursedir.root).glob(pattern))
+            pages += len(glob(coursedir.format_path(coursedir.feedback_directory, *where) + "/*.html"))
     if not pages:
         raise CourseError("there is nothing graded to give feedback on; run `autograder grade` first")
     return pages

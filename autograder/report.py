@@ -40,7 +40,7 @@ def run(
         submitted: holds a folder for each student; the one that `nbgrader_config.py` names by default.
         student: only this student's notebooks.
         json_file: where to write the verdicts.
-        workers: processes on this machine; one for each core by default.
+        workers: processes on this machine; by default as many as pay, at most one for each core.
         scheduler: the address of a Dask scheduler to use instead.
         unsafe: run students' code without a sandbox.
         nbgrader: nbgrader configured otherwise than by `nbgrader_config.py`.
@@ -60,7 +60,8 @@ def run(
     if not hand_ins:
         wanted = f"{student or 'STUDENT'}/{chapters[0].folder}/{chapters[0].module}.ipynb"
         raise CourseError(f"there is nothing to grade in {submitted}; it should hold {wanted}")
-    workers = workers or os.cpu_count() or 1
+    # A worker takes longer to start than ten notebooks to grade.
+    workers = workers or min(os.cpu_count() or 1, 1 + len(hand_ins) // 10)
     marked: list[Marked] = []
     status = GRADED
     try:

@@ -1,0 +1,107 @@
+"""What leaves the classroom: feedback pages, exported marks, and the example class."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autograder import cli, example_class
+from autograder.answers import Answer
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(cli.app, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture
+def graded(course, hand_in) -> Path:
+    """Two students graded; returns the classroom."""
+    hand_in("ada", "01_numbers", double="return x + x", halve="return x / 2", why="Because.")
+    hand_in("ada", "02_words", shout="return text.upper()")
+    hand_in("ben", "01_numbers", double="return 6", halve="return undefined_name")
+    run("grade", "--workers", 1)
+    return course.root / "classroom"
+
+
+def test_feedback_shows_messages_and_nothing_that_is_hidden(course, graded):
+    run("feedback")
+    page = (graded / "feedback/ben/01_numbers/numbers_chapter.html").read_text()
+    assert "signs" in page, "the message of the failed check"
+    assert "undefined_name" in page and "NameError" in page, "the student's own error"
+    for hidden in ("double(-1)", "HIDDEN", "return 2 * x", "Because.", str(course.root), str(Path.home()), "/work/"):
+        assert hidden not in page, hidden
+    assert (graded / "feedback/ada/02_words/words_chapter.html").is_file()
+    assert not list((graded / "feedback").rglob("*.json"))
+
+
+def test_feedback_for_one_student_and_chapter(graded):
+    run("feedback", "1", "--student", "ada")
+    assert {p.parts[-3:] for p in (graded / "feedback").rglob("*.html")} == {
+        ("ada", "01_numbers", "numbers_chapter.html")
+    }
+
+
+def test_feedback_follows_a_regrade(course, graded, hand_in):
+    run("feedback")
+    hand_in("ben", "01_numbers", double="return 2 * x")
+    run("grade", "--workers", 1)
+    run("feedback")
+    assert "signs" not in (graded / "feedback/ben/01_numbers/numbers_chapter.html").read_text()
+
+
+def table(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_export_writes_what_lmss_import(graded, tmp_path):
+    shown = run("export", "--to", tmp_path / "marks")
+    assert "mark by hand" in shown, "ada's written answer has no mark yet"
+    nbgraders = table(tmp_path / "marks/grades.csv")
+    assert ["01_numbers", "ada", "3.0"] in [[row[0], row[3], row[7]] for row in nbgraders]
+    assert table(tmp_path / "marks/canvas.csv") == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "01_numbers", "02_words"],
+        ["Points Possible", "", "", "", "", "4.0", "3.0"],
+        ["ada", "", "ada", "ada", "", "3.0", "3.0"],
+        ["ben", "", "ben", "ben", "", "0.0", ""],
+    ]
+    assert table(tmp_path / "marks/moodle.csv") == [
+        ["Username", "ID number", "First name", "Last name", "Email address", "01_numbers", "02_words"],
+        ["ada", "", "", "", "", "3.0", "3.0"],
+        ["ben", "", "", "", "", "0.0", ""],
+    ]
+
+
+def test_the_example_class_gets_the_marks_that_it_should(course, monkeypatch):
+    on_record = {
+        "01_numbers": [
+            Answer("double", "six", "signs", source="def double(x):\n    return 6"),
+            Answer("double", "sum", None, source="def double(x):\n    return x + x"),
+            Answer("halve", "whole", "0.5", source="def halve(x):\n    return x // 2"),
+            Answer("halve", "times", None, edits=(("x / 2", "x * 0.5"),)),
+        ],
+        "02_words": [
+            Answer("shout", "title", "all", source="def shout(text):\n    return text.title()"),
+            Answer("shout", "swap", None, source="def shout(text):\n    return text.swapcase()"),
+        ],
+    }
+    monkeypatch.setattr(example_class, "answers", lambda chapter: on_record[chapter.folder])
+    run("example-class")
+    total: dict[str, float] = {}
+    receipts = list((course.root / "classroom/example/autograded").rglob(".autograder.json"))
+    for receipt in receipts:
+        student = receipt.parts[-3]
+        total[student] = total.get(student, 0) + sum(i["points"] for i in json.loads(receipt.read_text())["items"])
+    assert total == {
+        "all_right": 6,
+        "all_wrong": 0,
+        "broken_notebook": 0,
+        "half_done": 5,
+        "lost_metadata": 6,
+        "untouched": 0,
+    }
+    assert not (course.root / "classroom/submitted").exists()
