@@ -231,15 +231,17 @@ class Reader:
         resolve: called with what stands for an object that is not plain data and with this reader; returns the object.
 
     Attributes:
-        tensors: the message's tensors, plain; what replaces one of them before `decode` is what `decode` returns.
+        plain: the message's tensors.
+        tensors: the same; what replaces one of these before `decode` is what `decode` returns.
         generators: the generators decoded so far, by index.
     """
 
     def __init__(self, header: dict, data: bytearray, resolve: Callable[[list, "Reader"], Any]) -> None:
+        self.header, self.resolve = header, resolve
         self.generators: dict[int, torch.Generator] = {}
-        self._resolve = resolve
         try:
-            self.tensors = list(_rebuild(header.get("tensors", []), data))
+            self.plain = list(_rebuild(header.get("tensors", []), data))
+            self.tensors = list(self.plain)
         except ProtocolError:
             raise
         except Exception as error:
@@ -298,7 +300,7 @@ class Reader:
                 generator.set_state(self._decode(state))
                 self.generators[index] = generator
             return self.generators[index]
-        return self._resolve(value, self)
+        return self.resolve(value, self)
 
 
 def _rebuild(described: list, data: bytearray) -> Iterator[Tensor]:

@@ -12,7 +12,7 @@ import sys
 import time
 import types
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,8 @@ class Link:
         self._remotes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._released: set[int] = set()
         self._forgotten: set[int] = set()
+        self._parameters: weakref.WeakValueDictionary[int, nn.Parameter] = weakref.WeakValueDictionary()
+        self._synchronised: dict[int, tuple] = {}
 
     def close(self) -> None:
         """Kill the worker."""
@@ -112,27 +114,23 @@ class Link:
         """
         writer = protocol.Writer(self._export, _extra, max_bytes=self._limits.reply_mb << 20)
         header = {"op": op, "args": writer.encode(list(args)), "kwargs": writer.encode(kwargs)}
-        reply, data = self._exchange(header, writer)
-        if "error" in reply:
-            raise self._believe(lambda: _exception(reply["error"], self._limits.message_chars))
-        return self._believe(lambda: self._take(reply, data, writer))
+        return self._exchange(header, writer, lambda reader: self._take(reader, writer))
 
     def backward(self, number: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
         """The gradients of a call's arguments, by their index, given those of its outputs."""
         writer = protocol.Writer(self._export, max_bytes=self._limits.reply_mb << 20)
         for gradient in gradients:
             writer.encode(gradient.clone())  # two outputs may share one gradient, but are two entries of the message
-        reply, data = self._exchange({"op": "backward", "graph": number, "outputs": indices}, writer)
-        if "error" in reply:
-            raise self._believe(lambda: _exception(reply["error"], self._limits.message_chars))
-        return self._believe(
-            lambda: {i: protocol.Reader(reply, data, _nothing).tensors[k] for i, k in reply["gradients"]}
+        header = {"op": "backward", "graph": number, "outputs": indices, "gradients": len(gradients)}
+        return self._exchange(
+            header, writer, lambda reader: {i: reader.tensors[_index(k)] for i, k in reader.header["gradients"]}
         )
 
-    def _exchange(self, header: dict, writer: protocol.Writer) -> tuple[dict, bytearray]:
+    def _exchange(self, header: dict, writer: protocol.Writer, read: Callable[[protocol.Reader], Any]) -> Any:
         if self.lost:
             raise self.lost
         self._count += 1
+        header["parameters"] = self._changed_parameters(writer)
         header |= {"id": self._count, "tensors": writer.described, "grad": torch.is_grad_enabled()}
         header |= {"release": list(self._released), "forget": list(self._forgotten)}
         self._released.clear()
@@ -149,23 +147,43 @@ class Link:
             raise self._lose(*_cause_of_death(self._process.autopsy())) from None
         if reply.get("id") != self._count:
             raise self._lose("crashed", f"{_NO_RESULT}: the answer to another question")
-        if isinstance(output := reply.get("output"), str):
-            self._output.append(output)
-        return reply, data
-
-    def _believe(self, read: Any) -> Any:
-        """Read a reply; a worker whose replies cannot be read is given up."""
         try:
-            return read()
-        except Exception as error:
-            raise self._lose("crashed", f"{_NO_RESULT}: {type(error).__name__}") from error
+            self._output.append(str(reply["output"]))
+            error, value = None, None
+            if "error" in reply:
+                error = _exception(reply["error"], self._limits.message_chars)
+            else:
+                reader = protocol.Reader(reply, data, _nothing)
+                value = read(reader)
+                for number, index in reply["gradients_of"]:
+                    self._set_gradient(number, None if index is None else reader.plain[_index(index)])
+        except Exception as problem:
+            raise self._lose("crashed", f"{_NO_RESULT}: {type(problem).__name__}") from problem
+        if error:
+            raise error
+        return value
+
+    def _changed_parameters(self, writer: protocol.Writer) -> list[list]:
+        """The parameters that a check has changed in its hands since the worker last heard of them."""
+        changed = []
+        for number, parameter in list(self._parameters.items()):
+            if (now := _state(parameter)) != self._synchronised.get(number):
+                self._synchronised[number] = now
+                gradient = None if parameter.grad is None else writer.tensor(parameter.grad)
+                changed.append([number, writer.tensor(parameter.detach()), gradient])
+        return changed
+
+    def _set_gradient(self, number: int, gradient: Tensor | None) -> None:
+        if (parameter := self._parameters.get(number)) is not None:
+            parameter.grad = gradient
+            self._synchronised[number] = _state(parameter)
 
     def _lose(self, status: str, message: str) -> WorkerLost:
         self._process.kill()
         self.lost = WorkerLost(status, message)
         return self.lost
 
-    def _take(self, reply: dict, data: bytearray, writer: protocol.Writer) -> Any:
+    def _take(self, reader: protocol.Reader, writer: protocol.Writer) -> Any:
         def resolve(stands: list, reader: protocol.Reader) -> Any:
             kind, *rest = stands
             if kind == "argument":
@@ -174,8 +192,8 @@ class Link:
                 return self._remote(*rest)
             raise protocol.ProtocolError(f"{kind!r:.40} is unknown")
 
-        reader = protocol.Reader(reply, data, resolve)
-        plain = list(reader.tensors)
+        reply, plain = reader.header, reader.plain
+        reader.resolve = resolve
         for index, entry in enumerate(reply["tensors"]):
             reader.tensors[index] = self._leaf(plain, index, entry)
         self._attach(reply, reader, writer)
@@ -192,16 +210,15 @@ class Link:
         gradient = plain[_index(entry["gradient"])] if "gradient" in entry else None
         if "parameter" in entry:
             number = _index(entry["parameter"])
-            tensor = self._remotes.get(number)
-            if type(tensor) is not nn.Parameter or tensor.shape != plain[index].shape:
-                tensor = nn.Parameter(plain[index], requires_grad=entry["leaf"] is True)
+            tensor = self._parameters.get(number)
+            if tensor is None or tensor.shape != plain[index].shape or tensor.dtype != plain[index].dtype:
+                tensor = self._parameters[number] = nn.Parameter(plain[index], requires_grad=entry["leaf"] is True)
                 self._remember(number, tensor)
             tensor.data = plain[index]
             tensor.requires_grad_(entry["leaf"] is True)
+            self._set_gradient(number, gradient)
         elif entry.get("leaf") is True:
-            tensor.requires_grad_()
-        if "leaf" in entry:
-            tensor.grad = gradient
+            tensor.requires_grad_().grad = gradient
         return tensor
 
     def _attach(self, reply: dict, reader: protocol.Reader, writer: protocol.Writer) -> None:
@@ -397,6 +414,12 @@ def clean(text: str, most: int) -> str:
 def _extra(tensor: Tensor, writer: protocol.Writer) -> dict:
     extra = {"parameter": True} if isinstance(tensor, nn.Parameter) else {}
     return extra | ({"requires_grad": True, "leaf": tensor.is_leaf} if tensor.requires_grad else {})
+
+
+def _state(parameter: nn.Parameter) -> tuple:
+    if parameter.device.type != "cpu":
+        return ()
+    return protocol.raw_bytes(parameter), None if parameter.grad is None else protocol.raw_bytes(parameter.grad)
 
 
 def _index(value: Any) -> int:

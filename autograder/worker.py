@@ -104,6 +104,7 @@ class Worker:
         self.objects: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}
         self.graphs: dict[int, tuple[list[Tensor], dict[int, Tensor]]] = {}
+        self.gradients: dict[int, tuple | None] = {}
         self.count = 0
         self.main = ModuleType("__main__")
         self.main.__dict__.update(display=print, get_ipython=_Shell)
@@ -133,24 +134,42 @@ class Worker:
         """The reply to one request: a value, or the exception that was raised."""
         for number in header["release"]:
             self.numbers.pop(id(self.objects.pop(number, None)), None)
+            self.gradients.pop(number, None)
         for number in header["forget"]:
             self.graphs.pop(number, None)
-        if header["op"] == "backward":
-            return self._guard(lambda: self._backward(header, data))
-        return self._guard(lambda: self._apply(header, data))
-
-    def _guard(self, work: Callable[[], tuple[dict, list[bytes]]]) -> tuple[dict, list[bytes]]:
         output = sys.stdout = sys.stderr = Output(self.output_bytes)
         try:
             with warnings.catch_warnings():
-                header, blobs = work()
+                reader = protocol.Reader(header, data, self._resolve)
+                self._set_parameters(reader)
+                reply, writer = self._backward(reader) if header["op"] == "backward" else self._apply(reader)
+                reply["gradients_of"] = self._new_gradients(writer)
+                reply, blobs = reply | {"tensors": writer.described}, writer.blobs
         except BaseException as error:
-            header, blobs = {"error": _describe_error(error)}, []
-        return header | {"output": output.getvalue()}, blobs
+            reply, blobs = {"error": _describe_error(error)}, []
+        return reply | {"output": output.getvalue()}, blobs
 
-    def _apply(self, header: dict, data: bytearray) -> tuple[dict, list[bytes]]:
-        reader = protocol.Reader(header, data, self._resolve)
-        leaves = {}
+    def _set_parameters(self, reader: protocol.Reader) -> None:
+        """Take over what a check did to the parameters that it holds."""
+        for number, index, gradient in reader.header["parameters"]:
+            parameter = self.objects[number]
+            with torch.no_grad():
+                parameter.copy_(reader.plain[index])
+            parameter.grad = None if gradient is None else reader.plain[gradient]
+            self.gradients[number] = _gradient_contents(parameter)
+
+    def _new_gradients(self, writer: protocol.Writer) -> list[list]:
+        """The gradients that have changed of the parameters that the grader holds."""
+        changed = []
+        for number in list(self.gradients):
+            parameter = self.objects[number]
+            if (now := _gradient_contents(parameter)) != self.gradients[number]:
+                self.gradients[number] = now
+                changed.append([number, None if parameter.grad is None else writer.tensor(parameter.grad)])
+        return changed
+
+    def _apply(self, reader: protocol.Reader) -> tuple[dict, protocol.Writer]:
+        header, leaves = reader.header, {}
         for index, entry in enumerate(header["tensors"]):
             reader.tensors[index] = _as_sent(reader.tensors[index], entry, index, leaves)
         args, kwargs = reader.decode(header["args"]), reader.decode(header["kwargs"])
@@ -173,24 +192,26 @@ class Worker:
             self.count += 1
             self.graphs[self.count] = outputs, leaves
             reply["graph"] = self.count
-        return reply | {"tensors": writer.described}, writer.blobs
+        return reply, writer
 
-    def _backward(self, header: dict, data: bytearray) -> tuple[dict, list[bytes]]:
+    def _backward(self, reader: protocol.Reader) -> tuple[dict, protocol.Writer]:
+        header = reader.header
         outputs, leaves = self.graphs[header["graph"]]
-        gradients = protocol.Reader(header, data, self._resolve).tensors
+        gradients = reader.plain[: header["gradients"]]
         used = [outputs[index] for index in header["outputs"]]
         for leaf in leaves.values():
             leaf.grad = None
         torch.autograd.backward(used, gradients, retain_graph=True)
         writer = protocol.Writer(self._export, max_bytes=self.reply_bytes)
         found = [[index, writer.tensor(leaf.grad)] for index, leaf in leaves.items() if leaf.grad is not None]
-        return {"value": None, "gradients": found, "tensors": writer.described}, writer.blobs
+        return {"gradients": found}, writer
 
     def _extra(self, tensor: Tensor, writer: protocol.Writer, outputs: list[Tensor]) -> dict:
         if isinstance(tensor, nn.Parameter) or (tensor.requires_grad and tensor.is_leaf):
             extra = {"leaf": tensor.requires_grad}
             if isinstance(tensor, nn.Parameter):
-                extra["parameter"] = self._number(tensor)
+                extra["parameter"] = number = self._number(tensor)
+                self.gradients[number] = _gradient_contents(tensor)
             if tensor.grad is not None:
                 extra["gradient"] = writer.tensor(tensor.grad)
             return extra
@@ -286,6 +307,10 @@ def _contents(tensor: Tensor) -> tuple:
     with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
         described, blob = protocol.describe(tensor)
     return described["dtype"], described["shape"], blob
+
+
+def _gradient_contents(parameter: nn.Parameter) -> tuple | None:
+    return None if parameter.grad is None else _contents(parameter.grad)
 
 
 def _record(function: Callable, args: list, kwargs: dict) -> list[str]:

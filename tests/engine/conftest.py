@@ -8,7 +8,7 @@ import pytest
 from autograder.sandbox import Limits, Sandbox
 
 LIMITS = Limits(
-    cell_seconds=2, submission_seconds=30, cpu_seconds=10, memory_mb=512, file_mb=4, reply_mb=8, items=100, output_kb=10
+    cell_seconds=3, submission_seconds=30, cpu_seconds=10, memory_mb=512, file_mb=4, reply_mb=8, items=100, output_kb=10
 )
 
 

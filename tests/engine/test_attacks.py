@@ -418,7 +418,7 @@ def test_a_killer_in_a_cell_ends_only_that_cell(sandbox, source):
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_does_not_go_off(sandbox, source, name):
     graded = grade_notebook(sandbox, submission(source, double=BOMBS[name] + WRONG), source)
-    assert statuses(graded)["double_check"] in ("error", "crashed"), graded.items
+    assert statuses(graded)["double_check"] in ("error", "crashed", "timeout"), graded.items
     assert points(graded)["double_check"] == 0
     assert_unharmed(sandbox, source)
 
