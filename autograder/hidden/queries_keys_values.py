@@ -64,6 +64,7 @@ _SCALE_MISTAKES = {
     "the scores are divided by the root of the second size: d is the last, also when there are heads": lambda s, q, k: (
         s * (q.shape[-1] / q.shape[1]) ** 0.5
     ),
+    "the scores are divided by 2, whatever d is": lambda s, q, k: s * q.shape[-1] ** 0.5 / 2,
     "the scores are scaled twice": lambda s, q, k: s / q.shape[-1] ** 0.5,
 }
 _WEIGHT_MISTAKES = {
@@ -92,8 +93,8 @@ _WEIGHT_MISTAKES = {
 }
 
 
-def _flipped(scores: Tensor, mask: Tensor) -> Tensor:
-    """Rows all of whose entries are blocked."""
+def _empty_rows(scores: Tensor, mask: Tensor) -> Tensor:
+    """Which rows may attend to nothing, `(..., n, 1)`."""
     return ~mask.expand(scores.shape).any(-1, keepdim=True)
 
 
@@ -120,7 +121,7 @@ _MASK_MISTAKES = {
         s, mask, -1e300
     ),
     "a row that may attend to nothing is treated as if it had no mask: it should be all zero": lambda s, mask: (
-        torch.where(_flipped(s, mask), s.softmax(-1), _rows(s, mask))
+        torch.where(_empty_rows(s, mask), s.softmax(-1), _rows(s, mask))
     ),
     "blocked weights get a tiny number: they should be exactly 0": lambda s, mask: _rows(s, mask).masked_fill(
         ~mask, 1e-12
@@ -133,6 +134,13 @@ _MASK_MISTAKES = {
     "a key is blocked for all queries if it is blocked for one": lambda s, mask: _rows(s, mask.all(-2, keepdim=True)),
 }
 _MASKED_WEIGHT_MISTAKES = {cause: lambda q, k, mask, f=f: f(_scores(q, k), mask) for cause, f in _MASK_MISTAKES.items()}
+# Among scores of -1e5, every fill above them acts alike.
+_LOW_MISTAKES = {
+    "the fill is not low enough: real scores may be lower. torch.finfo(scores.dtype).min is the lowest": (
+        lambda s, mask: _filled(s, mask, -1e3) * mask
+    ),
+}
+_LOW_WEIGHT_MISTAKES = {cause: lambda q, k, mask, f=f: f(_scores(q, k), mask) for cause, f in _LOW_MISTAKES.items()}
 _ATTENTION_MISTAKES = {
     "the values are not averaged: these are the weights": lambda q, k, v: _weights(q, k),
     "the keys are averaged, not the values": lambda q, k, v: _output(q, k, k),
@@ -156,10 +164,7 @@ _ATTENTION_MISTAKES = {
     **{cause: lambda q, k, v, f=f: _rows(f(_scores(q, k), q, k)) @ v for cause, f in _SCALE_MISTAKES.items()},
 }
 _MASKED_OUTPUT_MISTAKES = {
-    **{cause: lambda q, k, v, mask, f=f: f(_scores(q, k), mask) @ v for cause, f in _MASK_MISTAKES.items()},
-    "the output is zero for a query that may attend to nothing, as it should, but for others too": lambda q, k, v, mask: (
-        torch.zeros_like(_output(q, k, v))
-    ),
+    cause: lambda q, k, v, mask, f=f: f(_scores(q, k), mask) @ v for cause, f in _MASK_MISTAKES.items()
 }
 
 
@@ -196,6 +201,7 @@ def _masked_cases(heads: bool) -> list[tuple[tuple[tuple[int, ...], int, int, in
             (unequal, _mask(2, 3, 4, 6, empty_row=True)),
             (unequal, _mask(2, 1, 1, 6, empty_row=True)),
             (((1, 1), 1, 1, 1), torch.tensor([[True]])),
+            (((), 3, 5, 4), _mask(3, 5, empty_row=True)),
         ]
     equal, unequal = ((2,), 5, 5, 4), ((3,), 4, 6, 9)
     return [
@@ -208,7 +214,6 @@ def _masked_cases(heads: bool) -> list[tuple[tuple[tuple[int, ...], int, int, in
         (unequal, _mask(3, 1, 6, empty_row=True)),
         (unequal, torch.ones(1, 1, 6, dtype=torch.bool)),
         (((2,), 2, 1, 4), _mask(2, 2, 1)),
-        (((), 3, 5, 4), _mask(3, 5, empty_row=True)),
     ]
 
 
@@ -226,7 +231,7 @@ def _expect_any_rank(function: Callable, cases: list[Mapping[str, Tensor]]) -> N
             shape = tuple(next(iter(case.values())).shape)
             raise AssertionError(
                 f"it works for three dimensions, but a first argument of shape {shape} raises "
-                f"{type(error).__name__}: {error}. Count dimensions from the right: `[-1]`, `.mT`, `@`, `...` in an einsum"
+                f"{type(error).__name__}: {error}. Count dimensions from the right: `[-1]`, `.mT`, `@`, `...` in einsum"
             ) from error
 
 
@@ -334,31 +339,42 @@ def check_causal_mask(function: Callable) -> None:
 
 def check_query_key_weights(function: Callable) -> None:
     """Values without a mask, for any number of leading dimensions."""
-    expect_matches(function, _weights, [_queries_keys(s) for s in _BATCHES], _WEIGHT_MISTAKES, "the weights")
+    expect_matches(function, _weights, [_queries_keys(s) for s in _BATCHES], _WEIGHT_MISTAKES, "the weight matrix")
     others = [_queries_keys(s) for s in _OTHER_RANKS]
     _expect_any_rank(function, others)
-    expect_matches(function, _weights, others, _WEIGHT_MISTAKES, "the weights", gradients=False)
+    expect_matches(function, _weights, others, _WEIGHT_MISTAKES, "the weight matrix", gradients=False)
     large = {name: 100 * value.round() for name, value in _queries_keys(_BATCHES[1]).items()}
-    expect_matches(function, _weights, [large], None, "for scores in the thousands, the weights", gradients=False)
+    expect_matches(function, _weights, [large], None, "for scores in the thousands, the weight matrix", gradients=False)
 
 
 def check_query_key_weights_masked(function: Callable) -> None:
     """Values with a mask: exact zeros, empty rows, gradients, half precision."""
     _check_masked_weights(function, _weights, _queries_keys, _MASKED_WEIGHT_MISTAKES)
     _expect_mask_by_name(function, ["queries", "keys"], _weights)
+    # A blocked key has no influence, however large it is.
+    inputs, mask = _queries_keys(((2,), 3, 5, 4)), torch.tensor([True, True, False, True, True])
+    weights = call(function, *inputs.values(), mask)
+    for factor in (1e4, -1e4):
+        far = inputs["keys"].clone()
+        far[:, 2] *= factor
+        moved = call(function, inputs["queries"], far, mask)
+        assert torch.allclose(moved, weights, atol=1e-9), (
+            "a blocked key changes the weights of the others when it is large: block its score before the softmax"
+        )
     # Scores of -1e5 for the allowed keys, exact in every dtype that is tried.
     low = {"queries": torch.full((2, 3, 4), -200.0), "keys": torch.full((2, 5, 4), 250.0) + randint(0, 3, (2, 5, 1))}
     mask = _mask(2, 3, 5)
     _expect_exact_zeros(call(function, *low.values(), mask), mask, "when the scores of the allowed keys are near -1e5")
-    expect_matches(function, _weights, [{**low, "mask": mask}], None, "for very low scores, the weights", False)
-    # A blocked key has no influence, however large it is.
-    inputs, mask = _queries_keys(((2,), 3, 5, 4)), torch.tensor([True, True, False, True, True])
-    weights = call(function, *inputs.values(), mask)
-    far = inputs["keys"].clone()
-    far[:, 2] *= 1e4
-    moved = call(function, inputs["queries"], far, mask)
-    assert torch.allclose(moved, weights, atol=1e-9), (
-        "a blocked key changes the weights of the others when it is large: block its score before the softmax"
+    expect_matches(
+        function,
+        _weights,
+        [{**low, "mask": mask}],
+        _LOW_WEIGHT_MISTAKES,
+        "for very low scores, the weight matrix",
+        False,
+    )
+    _expect_half(
+        function, _weights, _queries_keys(((3,), 4, 6, 9)), _mask(3, 4, 6, empty_row=True), "the weight matrix"
     )
 
 
@@ -367,7 +383,7 @@ def _check_masked_weights(function: Callable, oracle: Callable, inputs: Callable
         cases = [{**inputs(sizes), "mask": mask} for sizes, mask in _masked_cases(heads)]
         if heads:
             _expect_any_rank(function, cases)
-        expect_matches(function, oracle, cases, mistakes, "the weights")
+        expect_matches(function, oracle, cases, mistakes, "the weight matrix")
         for case in cases:
             mask = case["mask"]
             _expect_exact_zeros(call(function, *case.values()), mask, f"with a mask of shape {tuple(mask.shape)}")
@@ -375,7 +391,6 @@ def _check_masked_weights(function: Callable, oracle: Callable, inputs: Callable
     empty = inputs(sizes)
     _expect_finite_gradients(function, empty, mask)
     expect_gradients(function, oracle, {**empty, "mask": mask}, mistakes)
-    _expect_half(function, oracle, empty, mask, "the weights")
 
 
 def _expect_mask_by_name(function: Callable, names: list[str], oracle: Callable) -> None:
@@ -393,9 +408,10 @@ def check_fix_mask_fill(function: Callable) -> None:
     _check_masked_weights(function, _rows, _only_scores, _FIX_MISTAKES)
     low = {"scores": -1e5 - randint(0, 4, (2, 3, 5)).double(), "mask": _mask(2, 3, 5)}
     _expect_exact_zeros(call(function, *low.values()), low["mask"], "when the allowed scores are near -1e5")
-    expect_matches(function, _rows, [low], _MASK_MISTAKES, "for very low scores, the weights", gradients=False)
+    expect_matches(function, _rows, [low], _LOW_MISTAKES, "for very low scores, the weight matrix", gradients=False)
     high = {"scores": 1e4 * low["mask"].logical_not() + randint(0, 4, (2, 3, 5)).double(), "mask": low["mask"]}
-    expect_matches(function, _rows, [high], _MASK_MISTAKES, "when blocked scores are large, the weights", False)
+    expect_matches(function, _rows, [high], _MASK_MISTAKES, "when blocked scores are large, the weight matrix", False)
+    _expect_half(function, _rows, {"scores": randn(3, 4, 6)}, _mask(3, 4, 6, empty_row=True), "the weight matrix")
 
 
 def _only_scores(sizes: tuple[tuple[int, ...], int, int, int]) -> dict[str, Tensor]:
@@ -453,7 +469,7 @@ def check_scaled_dot_product_attention(function: Callable) -> None:
     ]
     expect_matches(output_of, _output, cases, _ATTENTION_MISTAKES, "the output")
     mistakes = {cause: _drop_values(f) for cause, f in _WEIGHT_MISTAKES.items()}
-    expect_matches(weights_of, _drop_values(_weights), cases, mistakes, "the weights returned")
+    expect_matches(weights_of, _drop_values(_weights), cases, mistakes, "the returned weight matrix")
 
 
 def check_scaled_dot_product_attention_masked(function: Callable) -> None:
@@ -466,13 +482,12 @@ def check_scaled_dot_product_attention_masked(function: Callable) -> None:
     for heads in (False, True):
         cases = [{**_attention_inputs(sizes), "mask": mask} for sizes, mask in _masked_cases(heads)]
         expect_matches(output_of, _output, cases, _MASKED_OUTPUT_MISTAKES, "the output")
-        expect_matches(weights_of, _drop_values(_weights), cases, weight_mistakes, "the weights returned")
+        expect_matches(weights_of, _drop_values(_weights), cases, weight_mistakes, "the returned weight matrix")
     _expect_mask_by_name(output_of, ["queries", "keys", "values"], _output)
     sizes, mask = _masked_cases(False)[5]
     empty = _attention_inputs(sizes)
     _expect_finite_gradients(output_of, empty, mask)
     expect_gradients(output_of, _output, {**empty, "mask": mask}, _MASKED_OUTPUT_MISTAKES)
-    _expect_half(output_of, _output, empty, mask, "the output")
     # What a blocked position holds has no influence.
     inputs, mask = _attention_inputs(((2,), 3, 5, 4)), torch.tensor([True, True, False, True, True])
     output = call(output_of, *inputs.values(), mask)
@@ -483,3 +498,4 @@ def check_scaled_dot_product_attention_masked(function: Callable) -> None:
     assert torch.allclose(moved, output, atol=1e-9), (
         "a blocked position changes the output: its weight must be exactly 0"
     )
+    _expect_half(output_of, _output, _attention_inputs(((3,), 4, 6, 9)), _mask(3, 4, 6, empty_row=True), "the output")
