@@ -323,7 +323,7 @@ def _texts_to_run(
             needed |= _words(part.source)
         elif part.role == "course" and run_cells == "definitions":
             optional += [(number, statement) for statement in _statements(definitions([part.cell.source]))]
-        elif part.cell.cell_type == "code":
+        elif part.cell.cell_type == "code" and not (part.role == "solution" and part.missing):
             texts[number] = _as_python(part.cell.source)
             needed |= _words(texts[number])
     everything = "\n".join(part.cell.source for part in parts if part.cell.cell_type == "code")

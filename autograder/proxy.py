@@ -61,7 +61,7 @@ class Link:
         self._remotes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._released: set[int] = set()
         self._forgotten: set[int] = set()
-        self._parameters: weakref.WeakValueDictionary[int, nn.Parameter] = weakref.WeakValueDictionary()
+        self._parameters: dict[int, nn.Parameter] = {}
         self._synchronised: dict[int, tuple] = {}
 
     def close(self) -> None:
@@ -166,11 +166,16 @@ class Link:
     def _changed_parameters(self, writer: protocol.Writer) -> list[list]:
         """The parameters that a check has changed in its hands since the worker last heard of them."""
         changed = []
-        for number, parameter in list(self._parameters.items()):
+        for number in list(self._parameters):
+            parameter = self._parameters[number]
             if (now := _state(parameter)) != self._synchronised.get(number):
                 self._synchronised[number] = now
                 gradient = None if parameter.grad is None else writer.tensor(parameter.grad)
                 changed.append([number, writer.tensor(parameter.detach()), gradient])
+            # One that the check has let go of, so that only we refer to it, was kept for its last change to arrive.
+            if sys.getrefcount(parameter) == 3:
+                del self._parameters[number], self._synchronised[number]
+                self._released.add(number)
         return changed
 
     def _set_gradient(self, number: int, gradient: Tensor | None) -> None:
@@ -213,7 +218,6 @@ class Link:
             tensor = self._parameters.get(number)
             if tensor is None or tensor.shape != plain[index].shape or tensor.dtype != plain[index].dtype:
                 tensor = self._parameters[number] = nn.Parameter(plain[index], requires_grad=entry["leaf"] is True)
-                self._remember(number, tensor)
             tensor.data = plain[index]
             tensor.requires_grad_(entry["leaf"] is True)
             self._set_gradient(number, gradient)

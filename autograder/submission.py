@@ -113,8 +113,21 @@ def as_notebook(notebook: Any) -> NotebookNode:
         raise SubmissionError("it is not a notebook: it has no cells")
     if len(notebook["cells"]) > MAX_CELLS:
         raise SubmissionError(f"it has more than {MAX_CELLS} cells")
-    cells = [cell for cell in map(_clean_cell, notebook["cells"]) if cell is not None]
+    try:
+        cells = [cell for cell in map(_clean_cell, _encodable(notebook["cells"])) if cell is not None]
+    except (RecursionError, ValueError, TypeError):
+        raise SubmissionError("it is not a notebook: its cells are malformed") from None
     return NotebookNode(nbformat=4, nbformat_minor=5, metadata=NotebookNode(), cells=cells)
+
+
+def _encodable(cells: list) -> list:
+    """The same cells without half characters, which JSON can hold but no file can."""
+    text = json.dumps(cells, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode("utf-8", "replace"))
+    return cells
 
 
 def _clean_cell(cell: Any) -> NotebookNode | None:
@@ -132,9 +145,21 @@ def _clean_cell(cell: Any) -> NotebookNode | None:
     clean.grade_id = grade_id if isinstance(grade_id, str) else None
     clean.id = cell["id"] if isinstance(cell.get("id"), str) else None
     clean.outputs = cell["outputs"] if isinstance(cell.get("outputs"), list) else []
-    if isinstance(attachments := cell.get("attachments"), dict):
+    if isinstance(attachments := cell.get("attachments"), dict) and all(map(_is_attachment, attachments.values())):
         clean.attachments = attachments
     return clean
+
+
+def _is_attachment(bundle: Any) -> bool:
+    return isinstance(bundle, dict) and all(isinstance(data, str) for data in bundle.values())
+
+
+def _is_output(output: Any) -> bool:
+    try:
+        nbformat.validate(output, ref="output", version=4)
+    except Exception:
+        return False
+    return True
 
 
 def released(cell: NotebookNode) -> str:
@@ -189,6 +214,9 @@ def repair(submitted: NotebookNode, source: NotebookNode) -> tuple[NotebookNode,
         SubmissionError: what was handed in is not a notebook.
     """
     repaired = lay_over(as_notebook(submitted), source)
+    for part in repaired.parts:
+        if part.cell.cell_type == "code":
+            part.cell.outputs = [nbformat.from_dict(output) for output in part.cell.outputs if _is_output(output)]
     return repaired.notebook, repaired.problems
 
 
@@ -279,7 +307,7 @@ def _claim(parts: list[Part], source: list[NotebookNode], cells: list[NotebookNo
 
 
 def _fill(part: Part, cell: NotebookNode | None, problems: list[str]) -> None:
-    locked = part.role in ("check", "text") or bool(_flags(part.cell).get("locked"))
+    locked = part.role == "check" or bool(_flags(part.cell).get("locked"))
     if cell is None:
         part.missing = True
         if _flags(part.cell):
@@ -296,7 +324,7 @@ def _fill(part: Part, cell: NotebookNode | None, problems: list[str]) -> None:
             part.cell.outputs = cell.outputs
         elif "attachments" in cell:
             part.cell.attachments = cell.attachments
-    elif _flags(part.cell) and not part.untouched:
+    elif not part.untouched and not _same(cell.source, part.source):
         problems.append(f"`{part.name}` is locked, but was changed: the course's own text is used")
 
 

@@ -132,9 +132,6 @@ class Worker:
 
     def answer(self, header: dict, data: bytearray) -> tuple[dict, list[bytes]]:
         """The reply to one request: a value, or the exception that was raised."""
-        for number in header["release"]:
-            self.numbers.pop(id(self.objects.pop(number, None)), None)
-            self.gradients.pop(number, None)
         for number in header["forget"]:
             self.graphs.pop(number, None)
         output = sys.stdout = sys.stderr = Output(self.output_bytes)
@@ -142,6 +139,9 @@ class Worker:
             with warnings.catch_warnings():
                 reader = protocol.Reader(header, data, self._resolve)
                 self._set_parameters(reader)
+                for number in header["release"]:
+                    self.numbers.pop(id(self.objects.pop(number, None)), None)
+                    self.gradients.pop(number, None)
                 reply, writer = self._backward(reader) if header["op"] == "backward" else self._apply(reader)
                 reply["gradients_of"] = self._new_gradients(writer)
                 reply, blobs = reply | {"tensors": writer.described}, writer.blobs

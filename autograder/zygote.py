@@ -102,7 +102,9 @@ def _supervise(connection: int, leash: int, settings: dict, refuse) -> None:
             break
     code = os.waitstatus_to_exitcode(status)
     cpu = usage.ru_utime + usage.ru_stime
-    if reason is None and code == -signal.SIGKILL and cpu >= settings["cpu_seconds"]:
+    if (
+        reason is None and code == -signal.SIGKILL and cpu > settings["cpu_seconds"] - 0.5
+    ):  # the two clocks differ a little
         reason = "cpu"
     with contextlib.suppress(OSError):  # the grader may be gone
         os.write(leash, json.dumps({"code": code, "reason": reason}).encode())
