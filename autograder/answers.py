@@ -7,6 +7,8 @@ solution cell, written out or made by editing the reference solution.
 from dataclasses import dataclass
 from textwrap import dedent
 
+from autograder.course import CourseError
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -30,13 +32,16 @@ class Answer:
             reference: the text of the reference solution's cell.
 
         Raises:
-            ValueError: an edit's `old` does not occur exactly once, so that the answer would not be the one meant.
+            CourseError: an edit's `old` does not occur exactly once, so that the answer would not be the one meant.
         """
         if self.source is not None:
             return self.source
         for old, new in self.edits:
             if (count := reference.count(old)) != 1:
-                raise ValueError(f"{self.exercise}, {self.title!r}: {old!r} occurs {count} times in the reference")
+                raise CourseError(
+                    f"{self.exercise}, {self.title!r}: {old!r} occurs {count} times in the reference, not once: "
+                    "mend the edit"
+                )
             reference = reference.replace(old, new)
         return reference
 

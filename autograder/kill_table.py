@@ -134,7 +134,7 @@ def print_kill_table(course: Course, chosen: list[Chapter]) -> bool:
         Whether every mutant died with its phrase, every variant passed, and no exercise has too few of either.
     """
     console = Console()
-    table = Table("chapter", "exercise", "mutants killed", "messages matched", "variants accepted")
+    table = Table("exercise", "mutants", "messages", "variants", caption="killed, matched and accepted, of all")
     complaints = []
     for chapter in chosen:
         verdicts = list(judge_chapter(course, chapter))
@@ -145,8 +145,7 @@ def print_kill_table(course: Course, chosen: list[Chapter]) -> bool:
             wrong = [v for v in own if v.answer.says is not None]
             right = [v for v in own if v.answer.says is None]
             table.add_row(
-                chapter.folder,
-                exercise.name,
+                f"{chapter.number} {exercise.name}",
                 f"{sum(bool(v.message) for v in wrong)}/{len(wrong)}",
                 f"{sum(v.as_meant for v in wrong)}/{len(wrong)}",
                 f"{sum(v.as_meant for v in right)}/{len(right)}",
