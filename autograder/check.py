@@ -16,8 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from autograder.chapters import read_definitions, reference_modules
-from autograder.course import Chapter, Course, CourseError
-from autograder.sandbox import SandboxError
+from autograder.course import Chapter, Course
 from autograder.submission import SubmissionError, lay_over, read_notebook
 from autograder.warm import Job, Outcome, grade_job
 
@@ -48,10 +47,7 @@ def run(course: Course, chapters: list[Chapter], *, repair: bool) -> int:
     for chapter in chapters:
         if repair:
             mend(course, chapter, console)
-        try:
-            outcome = grade_job(job(course, chapter))
-        except SandboxError as error:
-            raise CourseError(str(error)) from error
+        outcome = grade_job(job(course, chapter))
         if outcome.ungradable:
             console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
             status = 3

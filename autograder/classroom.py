@@ -8,12 +8,15 @@ lets the next run skip what has not changed. Whatever is interrupted in between 
 import hashlib
 import json
 import logging
+import multiprocessing
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
+from multiprocessing import forkserver
 from pathlib import Path
 
 import nbformat
@@ -22,7 +25,6 @@ from nbgrader.apps.baseapp import NbGrader
 
 from autograder import gradebook
 from autograder.course import Chapter, Course, CourseError
-from autograder.sandbox import Sandbox, SandboxError
 from autograder.warm import Job, Outcome, grade_job, ungraded
 
 RECEIPT = ".autograder.json"
@@ -93,7 +95,7 @@ def grade_class(
     chapters = sorted({h.chapter for h in hand_ins}, key=lambda chapter: chapter.folder)
     settings.unsafe = settings.unsafe or unsafe
     if scheduler is None and not settings.unsafe:
-        require_sandbox()
+        _require_sandbox()
     models = {c: settings.job(course.solution(c), course.solution(c)) for c in chapters}
     versions = {c: _version(course, c, models[c]) for c in chapters}
     with gradebook.open_gradebook(nbgrader) as book:
@@ -108,23 +110,17 @@ def grade_class(
             else:
                 todo[hand_in] = fingerprint
         jobs = {h: replace(models[h.chapter], submission=h.path) for h in todo}
-        try:
-            for hand_in, outcome in _run(jobs, workers, scheduler):
-                yield _write(nbgrader, book, hand_in, outcome, todo[hand_in])
-        except SandboxError as error:
-            raise CourseError(str(error)) from error
+        for hand_in, outcome in _run(jobs, workers, scheduler):
+            yield _write(nbgrader, book, hand_in, outcome, todo[hand_in])
 
 
-def require_sandbox() -> None:
-    """Refuse to go on where students' code cannot be locked in.
-
-    Raises:
-        CourseError: bubblewrap is missing.
-    """
-    try:
-        Sandbox()
-    except SandboxError as error:
-        raise CourseError(str(error)) from error
+def _require_sandbox() -> None:
+    # Asked before any worker is started, and without importing torch.
+    if shutil.which("bwrap") is None:
+        raise CourseError(
+            "bubblewrap is not installed, and without it student code could read and change this machine's files: "
+            "install it (`sudo apt-get install bubblewrap`), or accept that risk with --unsafe-no-sandbox"
+        )
 
 
 def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterator[tuple[HandIn, Outcome]]:
@@ -147,7 +143,7 @@ def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterat
                 added = client.submit(grade_job, job, pure=False)
                 pending[added] = another
                 finished.add(added)
-            if isinstance(error := future.exception(), SandboxError):
+            if isinstance(error := future.exception(), CourseError):
                 raise error
             if error:
                 yield hand_in, ungraded(jobs[hand_in].source, f"the grading process died each time: {error!r}")
@@ -155,16 +151,24 @@ def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterat
                 yield hand_in, future.result()
 
 
+def start_forkserver() -> None:
+    """Start the process that workers are forked from, which imports torch once for all of them, meanwhile."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["distributed", "autograder.grading", "autograder.warm"])
+    with _interrupts_ignored():
+        forkserver.ensure_running()
+
+
 @contextmanager
 def _client(workers: int, scheduler: str | None) -> Iterator:
     import dask
     from distributed import Client, LocalCluster
 
-    # Workers start processes of their own (the sandbox), which daemonic processes may not do.
-    dask.config.set({"distributed.worker.daemon": False, "distributed.admin.log-format": "%(message)s"})
     with ExitStack() as stack:
         address = scheduler
         if scheduler is None:
+            stack.enter_context(dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}))
+            start_forkserver()
             options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
             with _interrupts_ignored():
                 address = stack.enter_context(LocalCluster(n_workers=workers, **options))

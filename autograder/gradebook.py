@@ -5,7 +5,6 @@ the same place: the outputs of the notebook that the engine returns, read by nbg
 """
 
 import tempfile
-from dataclasses import fields
 from glob import glob
 from pathlib import Path
 
@@ -20,11 +19,10 @@ from nbgrader.converters import GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
-from traitlets import Bool, Enum, Float
+from traitlets import Bool, Enum, Float, Integer
 
 from autograder.chapters import reference_modules
 from autograder.course import Chapter, Course, CourseError, find_course
-from autograder.sandbox import Limits
 from autograder.submission import SubmissionError, read_notebook, repair
 from autograder.warm import Job, grade_job
 
@@ -239,13 +237,22 @@ class GradeSubmission(_EnginePreprocessor):
         help="what of the source's ungraded cells runs: only imports, functions, classes and constants, or everything",
     ).tag(config=True)
     unsafe = Bool(False, help="run students' code without a sandbox").tag(config=True)
-    cell_seconds = Float(20, help="longest time for one cell").tag(config=True)
-    submission_seconds = Float(120, help="longest time for one submission").tag(config=True)
+    cell_seconds = Float(20, help="wall time for a cell").tag(config=True, limit=True)
+    submission_seconds = Float(120, help="wall time for a submission").tag(config=True, limit=True)
+    cpu_seconds = Integer(60, help="processor time for a submission").tag(config=True, limit=True)
+    memory_mb = Integer(2048, help="memory beyond what Python and torch take").tag(config=True, limit=True)
+    file_mb = Integer(16, help="size of a file, and of all together").tag(config=True, limit=True)
+    open_files = Integer(64, help="files open at once").tag(config=True, limit=True)
+    threads = Integer(64, help="threads at once").tag(config=True, limit=True)
+    reply_mb = Integer(64, help="size of what a call returns").tag(config=True, limit=True)
+    items = Integer(10_000, help="items that a check can read from one iterator").tag(config=True, limit=True)
+    output_kb = Integer(100, help="printed text kept for a cell").tag(config=True, limit=True)
+    message_chars = Integer(4_000, help="length of an error message").tag(config=True, limit=True)
+    notebook_mb = Integer(20, help="size of a notebook").tag(config=True, limit=True)
 
     def job(self, submission: Path, source: Path) -> Job:
         """How this course grades a notebook."""
-        names = [field.name for field in fields(Limits) if self.has_trait(field.name)]
-        limits = Limits(**{name: getattr(self, name) for name in names})
+        limits = {name: getattr(self, name) for name in self.trait_names(limit=True)}
         return Job(submission, source, _earlier_chapters(source), limits, self.run_cells, self.unsafe)
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:

@@ -1,7 +1,7 @@
 """One notebook graded in this process's warm sandbox, whatever it holds.
 
 A sandbox takes as long to start as torch takes to import, so each process that grades keeps one. It is shared by Dask
-workers, nbgrader's preprocessors and `autograder check`.
+workers, nbgrader's preprocessors and `autograder check`. A process that only hands out jobs never imports torch.
 """
 
 import atexit
@@ -9,14 +9,16 @@ import threading
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
-import torch
 from nbformat import NotebookNode
 
-from autograder.grading import Item, grade_notebook
-from autograder.sandbox import Limits, Sandbox
+from autograder.course import CourseError
 from autograder.submission import repair
+
+if TYPE_CHECKING:
+    from autograder.sandbox import Sandbox
 
 # The grader's own torch has one random state: two check cells at once would disturb each other.
 _one_at_a_time = threading.Lock()
@@ -29,7 +31,7 @@ class Job:
     submission: Path
     source: Path
     modules: dict[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: dict[str, float] = field(default_factory=dict)
     run_cells: str = "definitions"
     unsafe: bool = False
 
@@ -54,17 +56,22 @@ def grade_job(job: Job) -> Outcome:
         The items, the graded notebook as text, what repair found, and why nothing could be graded, if nothing could.
 
     Raises:
-        SandboxError: no sandbox can be started on this machine, for this notebook or any other.
+        CourseError: no sandbox can be started on this machine, for this notebook or any other.
     """
+    from autograder.grading import grade_notebook
+
+    limits = tuple(job.limits.items())
     with _one_at_a_time:
         try:
-            sandbox = warm_sandbox(job.limits, job.unsafe)
+            sandbox = warm_sandbox(limits, job.unsafe)
             graded = grade_notebook(sandbox, job.submission, job.source, modules=job.modules, run_cells=job.run_cells)
             items = [asdict(item) for item in graded.items]
             return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable)
+        except CourseError:
+            raise
         except Exception as error:
             warm_sandbox.cache_clear()
-            warm_sandbox(job.limits, job.unsafe).worker().kill()
+            warm_sandbox(limits, job.unsafe)
             return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
 
 
@@ -89,14 +96,23 @@ def ungraded(source: Path, reason: str) -> Outcome:
         about = cell.metadata.get("nbgrader", {})
         if cell.cell_type == "code" and about.get("grade"):
             cell.outputs = [nbformat.v4.new_output("error", ename="crashed", evalue=reason, traceback=[reason])]
-            items.append(asdict(Item(about.grade_id, "crashed", 0.0, float(about.points), reason)))
+            item = {"grade_id": about.grade_id, "status": "crashed", "points": 0.0, "max_points": float(about.points)}
+            items.append(item | {"message": reason})
     return Outcome(items, nbformat.writes(notebook), [], reason)
 
 
 @cache
-def warm_sandbox(limits: Limits, unsafe: bool) -> Sandbox:
+def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> "Sandbox":
     """This process's sandbox with these limits, started on first use, closed when the process ends."""
+    import torch
+
+    from autograder.sandbox import Limits, Sandbox, SandboxError
+
     torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
-    sandbox = Sandbox(limits, unsafe=unsafe).__enter__()
+    try:
+        sandbox = Sandbox(Limits(**dict(limits)), unsafe=unsafe).__enter__()
+        sandbox.worker().kill()
+    except SandboxError as error:
+        raise CourseError(str(error)) from error
     atexit.register(sandbox.close)
     return sandbox

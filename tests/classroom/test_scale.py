@@ -93,8 +93,9 @@ def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(class_of_s
 def test_the_work_of_a_killed_worker_is_done_again(class_of_six, tmp_path):
     running = start("--workers", "2", "--json", str(tmp_path / "out.json"))
     wait_for(lambda: graded(class_of_six))
-    workers = [p for p in psutil.Process(running.pid).children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
-    assert workers
+    descendants = psutil.Process(running.pid).children(recursive=True)
+    workers = [p for p in descendants if "forkserver" in " ".join(p.cmdline()) and p.ppid() != running.pid]
+    assert len(workers) == 2
     workers[-1].kill()
     _, told = running.communicate(timeout=120)
     assert running.returncode == 0, told
