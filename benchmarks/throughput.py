@@ -3,8 +3,8 @@
     python benchmarks/throughput.py [N ...] [--plain-up-to N] [--workers N]
 
 Half of each N are of chapter 01, half of chapter 02: right, wrong and half-done notebooks in turn. Each figure is the
-wall time of the whole command, start-up included. Plain nbgrader executes the chapter's own demonstrations as well, which is
-part of what it costs; the engine runs only what checks need.
+wall time of the whole command, start-up included. Plain nbgrader also executes the chapters' own demonstrations, which
+is part of what it costs; the engine runs only what checks need.
 """
 
 import argparse
