@@ -49,6 +49,9 @@ def _defines(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return True
     if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        if not all(isinstance(target, ast.Name) for target in targets):
+            return False  # `x[0] = 1` changes something that is not there
         try:
             ast.literal_eval(statement.value)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):

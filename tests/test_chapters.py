@@ -94,7 +94,7 @@ def test_a_file_that_is_no_notebook_says_so(tmp_path):
 
 def test_definitions_keep_comments_and_decorators_and_drop_what_runs():
     cell = (
-        "import os; os.getcwd()\nx = 1; y = f(2)\n@a\n@b(1)\ndef f(x):\n    # why\n    return x\n"
+        "import os; os.getcwd()\nx = 1; y = f(2); z[0] = 3; z.a = 4\n@a\n@b(1)\ndef f(x):\n    # why\n    return x\n"
         "for i in range(3): pass"
     )
     assert definitions([cell]).split("\n\n\n") == [
