@@ -49,6 +49,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     settings = json.loads(sys.argv[2])
     torch.set_num_threads(1)
+    torch.zeros(2, 3).mean(0)  # torch looks at /proc/cpuinfo once, which workers do not see
     if settings["sandboxed"]:
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("1000")  # when memory runs out, a worker is to go and not the grader
