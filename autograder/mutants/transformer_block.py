@@ -341,7 +341,7 @@ _BLOCK_MUTANTS = [
     ),
     _block(
         "no residual around the network",
-        "the residual connection around the feed-forward network is missing",
+        "the residual connection around the network is missing",
         (_POST, "        return self.norm_2(self.dropout(self.feed_forward(x)))"),
     ),
     _block(
@@ -471,9 +471,9 @@ def _weaker(title: str, says: str, *edits: tuple[str, str]) -> object:
 
 
 _SHAPES = "((3, dim), (2, 3, dim), (2, 3, 4, dim))"
-_VALUES = 'assert_close(y, expected, msg=f"wrong values for shape {shape}, {options}, training={training}")'
+_VALUES = 'assert_close(y, expected, msg=f"wrong values for {shape}, {options}, {training=}")'
 _UNCHANGED = 'assert torch.equal(given, x), "the input was changed in place"'
-_PARAMETERS = 'assert names == {"weight", "bias"}, f"weight and bias should be parameters, here {names} are"'
+_PARAMETERS = 'assert names == {"weight", "bias"}, f"weight and bias should be parameters, got {names}"'
 _STATE = 'state = {"weight": torch.randn(dim).double(), "bias": torch.randn(dim).double()}'
 
 _TEST_MUTANTS = [
