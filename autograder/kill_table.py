@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import nbformat
 from nbformat import NotebookNode
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from autograder import chapters as loader
@@ -127,17 +128,18 @@ def shortfalls(exercise: Exercise, exercise_answers: list[Answer]) -> list[str]:
     return lacks
 
 
-def print_kill_table(course: Course, chosen: list[Chapter]) -> bool:
+def run(course: Course, chosen: list[Chapter]) -> int:
     """Judge every answer of the chosen chapters and print the table.
 
     Returns:
-        Whether every mutant died with its phrase, every variant passed, and no exercise has too few of either.
+        The exit status: 0 if every mutant died with its phrase, every variant passed, and no exercise has too few.
     """
     console = Console()
     table = Table("exercise", "mutants", "messages", "variants", caption="killed, matched and accepted, of all")
     complaints = []
     for chapter in chosen:
-        verdicts = list(judge_chapter(course, chapter))
+        total = len(answers(chapter))
+        verdicts = list(track(judge_chapter(course, chapter), chapter.folder, total, console=console, transient=True))
         for exercise in chapter.exercises:
             if exercise.kind == "written":
                 continue
@@ -153,9 +155,9 @@ def print_kill_table(course: Course, chosen: list[Chapter]) -> bool:
             complaints += shortfalls(exercise, [v.answer for v in own])
             complaints += [complaint(v) for v in own if not v.as_meant]
     console.print(table)
-    for complaint in complaints:
-        console.print(complaint, markup=False, highlight=False)
-    return not complaints
+    for line in complaints:
+        console.print(line, markup=False, highlight=False)
+    return 1 if complaints else 0
 
 
 def complaint(verdict: Verdict) -> str:
