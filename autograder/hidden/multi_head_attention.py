@@ -456,7 +456,7 @@ def check_narrow_values(cls: Callable) -> None:
 
 def check_narrow_masks(cls: Callable) -> None:
     """Masks of every shape, in values and gradients."""
-    for batch, n, heads, size in ((2, 2, 2, 3), (2, 5, 3, 4), (3, 4, 2, 3)):
+    for batch, n, heads, size in ((2, 5, 2, 3), (2, 5, 3, 4), (3, 4, 2, 3)):
         dim = heads * size
         copies = _narrow_copies(cls, dim, heads)
         cases = [{"x": randn(batch, n, dim, dtype=torch.float32), "mask": mask} for mask in _masks(batch, heads, n, n)]
@@ -594,7 +594,7 @@ def check_wide_values(cls: Callable) -> None:
 
 def check_wide_masks(cls: Callable) -> None:
     """Masks of every shape, in values, weights and gradients."""
-    for batch, n, m, heads, size in ((2, 2, 2, 2, 3), (2, 3, 5, 4, 2), (3, 5, 4, 2, 3)):
+    for batch, n, m, heads, size in ((2, 5, 5, 2, 3), (2, 3, 5, 4, 2), (3, 5, 4, 2, 3)):
         dim = heads * size
         copies = _wide_copies(cls, dim, heads)
         cases = [{**_wide_inputs(batch, n, m, dim), "mask": mask} for mask in _masks(batch, heads, n, m)]

@@ -114,7 +114,7 @@ _SPLIT_MUTANTS = [
     mutant(
         "split_heads",
         "the error the wrong way round",
-        "ValueError:",
+        "ValueError",
         """
         def split_heads(x, heads):
             B, n, d = x.shape
