@@ -36,6 +36,8 @@ __all__ = ["Graded", "Item", "Limits", "Sandbox", "grade_notebook"]
 
 # A chapter switches its loader on by this import, which has nothing to do in the worker.
 _LOADER = {"autograder": "", "autograder.chapters": ""}
+# A cell of the course that a student has made longer than this runs as a whole: to look through it would take too long.
+_MOST_TO_LOOK_THROUGH = 20_000
 _HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
 
@@ -321,14 +323,16 @@ def _texts_to_run(
     for number, part in enumerate(parts):
         if part.role == "check":
             needed |= _words(part.source)
-        elif part.role == "course" and run_cells == "definitions":
-            optional += [(number, statement) for statement in _statements(definitions([part.cell.source]))]
+        elif part.role == "course" and run_cells == "definitions" and len(part.cell.source) < _MOST_TO_LOOK_THROUGH:
+            text = _as_python(part.cell.source)
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                optional += [(number, statement) for statement in _statements(definitions([text]))]
         elif part.cell.cell_type == "code" and not (part.role == "solution" and part.missing):
             texts[number] = _as_python(part.cell.source)
             needed |= _words(texts[number])
     everything = "\n".join(part.cell.source for part in parts if part.cell.cell_type == "code")
     for name, text in modules.items():
-        if re.search(rf"^\s*import\b.*\b{name}\b", everything, re.MULTILINE):
+        if re.search(rf"^[ \t]*import\b.*\b{name}\b", everything, re.MULTILINE):
             needed |= _words(text) | set(defined_names(text))  # which of its names are used, it does not say
         optional += [(name, statement) for statement in _statements(text)]
     chosen = _choose([statement for _, statement in optional], needed)
@@ -342,35 +346,40 @@ def _texts_to_run(
 def _statements(text: str) -> list[str]:
     """The statements of some code, an import of several names as several imports."""
     found = []
-    for statement in ast.parse(text).body:
+    for statement, segment in _segments(text):
         if isinstance(statement, ast.ImportFrom):
             found += [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
         else:
-            found.append(_segment(text, statement))
+            found.append(segment)
     return found
 
 
 def _choose(statements: list[str], needed: set[str]) -> list[bool]:
     """Which statements define something that is needed, or that another chosen one needs."""
-    defines = [{*_imported_names(statement), *defined_names(statement)} for statement in statements]
+    definers: dict[str, list[int]] = {}
+    for i, statement in enumerate(statements):
+        for name in (*_imported_names(statement), *defined_names(statement)):
+            definers.setdefault(name, []).append(i)
     chosen = [False] * len(statements)
-    needed = needed | {"*"}
-    while True:
-        more = [i for i, names in enumerate(defines) if not chosen[i] and names & needed]
-        if not more:
-            return chosen
-        for i in more:
-            chosen[i] = True
-            needed = needed | _words(statements[i])
+    to_find = [*needed, "*"]
+    while to_find:
+        for i in definers.pop(to_find.pop(), []):
+            if not chosen[i]:
+                chosen[i] = True
+                to_find += _words(statements[i])
+    return chosen
 
 
 def _imported_names(statement: str) -> list[str]:
     return [name for node in ast.parse(statement).body for name in _bound_by_import(node)]
 
 
-def _segment(text: str, statement: ast.stmt) -> str:
-    first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
-    return "\n".join(text.splitlines()[first - 1 : statement.end_lineno])
+def _segments(text: str) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of some code, each with its text, decorators included."""
+    lines = text.split("\n")
+    for statement in ast.parse(text).body:
+        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+        yield statement, "\n".join(lines[first - 1 : statement.end_lineno])
 
 
 def _words(text: str) -> set[str]:
@@ -384,18 +393,26 @@ def _words(text: str) -> set[str]:
 
 
 def _as_python(text: str) -> str:
-    """A cell without IPython's magics; as it is if that cannot be had."""
+    """A cell with `pass` in place of IPython's magics, help and shell commands.
+
+    IPython's own translation would look nicer, but takes quadratic time, and students write this text.
+    """
     lines = text.lstrip().split("\n")
     if lines[0].startswith("%%"):
         text = "\n".join(lines[1:]) if lines[0].split()[0] in _HARMLESS_MAGICS else ""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        from IPython.core.inputtransformer2 import TransformerManager
-
-        with contextlib.suppress(Exception):
-            return TransformerManager().transform_cell(text)
+        text = "\n".join(map(_without_magic, text.split("\n")))
     return text
+
+
+def _without_magic(line: str) -> str:
+    code = line.strip()
+    if code[:1] in ("%", "!", "?") or code[-1:] == "?":
+        return line[: len(line) - len(line.lstrip())] + "pass"
+    target, sign, value = line.partition("=")
+    return f"{target}= None" if sign and value.lstrip()[:1] in ("%", "!") else line
 
 
 def _definition_texts(text: str | list[str]) -> dict[str, str]:
@@ -403,8 +420,7 @@ def _definition_texts(text: str | list[str]) -> dict[str, str]:
     found = {}
     for source in [text] if isinstance(text, str) else text:
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            for statement in ast.parse(source).body:
-                segment = _segment(source, statement)
+            for _, segment in _segments(source):
                 found |= dict.fromkeys(defined_names(segment), segment)
     return found
 

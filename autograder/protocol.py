@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -152,6 +153,8 @@ class Writer:
             return float.__float__(value)
         if isinstance(value, str):
             return str.__str__(value)
+        if isinstance(value, np.generic):
+            return self.encode(value.item(), depth + 1)
         if isinstance(value, Tensor):
             return self._known.get(id(value)) or ["tensor", self.tensor(value)]
         if isinstance(value, torch.Size):
@@ -218,7 +221,8 @@ def describe(tensor: Tensor, max_bytes: int = 1 << 62) -> tuple[dict, bytes]:
 
 def raw_bytes(tensor: Tensor) -> bytes:
     """The bytes of a tensor's values, in order."""
-    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    # Cloned, since a tensor of one number counts as contiguous whatever its stride, and then has no view as bytes.
+    plain = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format).reshape(-1)
     return plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
 
 

@@ -148,7 +148,8 @@ class Link:
         if reply.get("id") != self._count:
             raise self._lose("crashed", f"{_NO_RESULT}: the answer to another question")
         try:
-            self._output.append(str(reply["output"]))
+            if sum(map(len, self._output)) < self._limits.output_kb << 10:
+                self._output.append(str(reply["output"]))
             error, value = None, None
             if "error" in reply:
                 error = _exception(reply["error"], self._limits.message_chars)

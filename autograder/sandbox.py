@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from autograder import protocol
 
 HERE = Path(__file__).resolve().parent
 ENGINE = ("zygote.py", "worker.py", "protocol.py")
+PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 START_SECONDS = 120
 # What torch imports at its first backward, and at its first optimizer: a second that each worker would spend anew.
 PRELOAD = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo", "numpy")
@@ -91,7 +93,10 @@ class Sandbox:
                 "install it (`sudo apt-get install bubblewrap`), or accept that risk with `--unsafe-no-sandbox`"
             )
         self._preload = list(preload)
-        self._hide = [HERE, *(Path(p).resolve() for p in hide)]
+        # If this package lies in a course's folder, rather than installed among others, the course is beside it.
+        own = HERE if HERE.parent.name in PACKAGE_FOLDERS else HERE.parent
+        self._hide = [own, *(Path(p).resolve() for p in hide)]
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
         self._started = False
@@ -128,8 +133,13 @@ class Sandbox:
                 except (OSError, EOFError, protocol.ProtocolError) as error:
                     self.close()
                     if last:
-                        raise SandboxError(f"the sandbox does not start a worker: {error!r}") from error
+                        told = self._last_words() or repr(error)
+                        raise SandboxError(f"the sandbox does not start a worker: {told}") from error
         raise AssertionError("unreachable")
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace").strip()[-2000:]
 
     def _fork(self) -> "WorkerProcess":
         connection, theirs = socket.socketpair()
@@ -164,7 +174,7 @@ class Sandbox:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
+                stderr=self._errors,
                 start_new_session=True,
             )
         self._started = False
@@ -176,9 +186,9 @@ class Sandbox:
             hello, _ = protocol.receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
         except (OSError, EOFError) as error:
             self._process.kill()
-            told = self._process.stderr.read().decode(errors="replace").strip()
+            self._process.wait()
             self.close()
-            raise SandboxError(f"the sandbox does not start: {told[-2000:] or repr(error)}") from error
+            raise SandboxError(f"the sandbox does not start: {self._last_words() or repr(error)}") from error
         ours = {"python": sys.version.split()[0], "torch": torch.__version__}
         if hello != ours:
             self.close()
@@ -190,7 +200,7 @@ class Sandbox:
         executable = Path(sys._base_executable if sys.prefix != sys.base_prefix else sys.executable).resolve()
         system = base == Path("/usr")
         mounts = [(base, Path("/usr" if system else "/python"))]
-        packages = [Path(p).resolve() for p in sys.path if Path(p).name in ("site-packages", "dist-packages")]
+        packages = [Path(p).resolve() for p in sys.path if Path(p).name in PACKAGE_FOLDERS]
         packages = [p for p in dict.fromkeys(packages) if p.is_dir()]
         mounts += [(folder, Path(f"/env/{i}")) for i, folder in enumerate(packages)]
         python = executable if system else Path("/python") / executable.relative_to(base)

@@ -8,10 +8,10 @@ student's cells keep theirs, whatever happened to the metadata.
 import ast
 import json
 import os
-import re
 import stat
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from nbformat import NotebookNode
 CODE_STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 TEXT_STUB = ("YOUR ANSWER HERE",)
 MAX_CELLS = 2_000
+MAX_CODE = 500_000  # characters; the grader parses them, which takes far more memory than they do
 
 
 class SubmissionError(Exception):
@@ -117,6 +118,8 @@ def as_notebook(notebook: Any) -> NotebookNode:
         cells = [cell for cell in map(_clean_cell, _encodable(notebook["cells"])) if cell is not None]
     except (RecursionError, ValueError, TypeError):
         raise SubmissionError("it is not a notebook: its cells are malformed") from None
+    if sum(len(cell.source) for cell in cells if cell.cell_type == "code") > MAX_CODE:
+        raise SubmissionError(f"it holds more than {MAX_CODE:,} characters of code")
     return NotebookNode(nbformat=4, nbformat_minor=5, metadata=NotebookNode(), cells=cells)
 
 
@@ -187,6 +190,7 @@ def released(cell: NotebookNode) -> str:
     return "\n".join(kept)
 
 
+@lru_cache(maxsize=2 * MAX_CELLS)
 def defined_names(text: str) -> list[str]:
     """The names that some code defines, functions and classes before what else it assigns; [] if it is no code."""
     try:
@@ -348,4 +352,10 @@ def _is_copy(cell: NotebookNode, parts: list[Part]) -> bool:
 
 
 def _same(one: str, other: str) -> bool:
-    return re.sub(r"\s+\n", "\n", one).strip() == re.sub(r"\s+\n", "\n", other).strip()
+    return _normal(one) == _normal(other)
+
+
+@lru_cache(maxsize=2 * MAX_CELLS)
+def _normal(text: str) -> str:
+    """A text without the blanks and blank lines that editors add and drop."""
+    return "\n".join(line.rstrip() for line in text.strip().split("\n"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 import nbformat
 import pytest
@@ -206,3 +207,41 @@ def test_a_released_notebook_serves_as_source_too(source):
     assert find(mended, "double").source == ANSWERS["double"]
     mended, _ = repair(nbformat.v4.new_notebook(), released)
     assert find(mended, "double").source == find(released, "double").source
+
+
+HOSTILE_TEXTS = {
+    "brackets": "(" * 200_000,
+    "signs": "-" * 200_000 + "1",
+    "attributes": "a" + ".a" * 100_000,
+    "sums": "1+" * 100_000 + "1",
+    "strings": '"' * 200_001,
+    "blanks": " " * 400_000 + "x",
+    "newlines": "\n" * 400_000,
+    "short lines": "a=1\n" * 50_000,
+    "magics": "%a\n" * 50_000,
+    "a chain of definitions": "".join(f"def f{i}(): return f{i + 1}()\n" for i in range(10_000)),
+    "bad bytes": "\x00\x0c\u2028\ufeff",
+    "imports": "import " + "a," * 100_000 + "a",
+}
+
+
+@pytest.mark.parametrize("where", ["solution", "course", "added"])
+@pytest.mark.parametrize("name", HOSTILE_TEXTS)
+def test_no_text_keeps_the_grader_busy(sandbox, source, name, where):
+    handed_in = submission(source)
+    if where == "solution":
+        find(handed_in, "double").source = HOSTILE_TEXTS[name]
+    elif where == "course":
+        handed_in.cells[1].source += "\n" + HOSTILE_TEXTS[name]
+    else:
+        handed_in.cells.append(nbformat.v4.new_code_cell(HOSTILE_TEXTS[name]))
+    started = time.process_time()
+    graded = grade_notebook(sandbox, handed_in, source)
+    assert time.process_time() - started < 5
+    if where != "solution" and name != "bad bytes":
+        assert graded.items[1].status == "passed" or where == "course", graded.items
+
+
+def test_too_much_code_is_not_graded(sandbox, source):
+    handed_in = submission(source, double="x = 1\n" * 100_000)
+    assert "characters of code" in grade_notebook(sandbox, handed_in, source).ungradable
