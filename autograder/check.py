@@ -8,7 +8,9 @@ import json
 import os
 import time
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import nbformat
 from rich.console import Console
@@ -31,30 +33,66 @@ MARKS = {
 }
 
 
-def run(course: Course, chapters: list[Chapter], *, repair: bool) -> int:
+def run(course: Course, chapters: list[Chapter], *, repair: bool, watch: bool) -> int:
     """Check notebooks and show each exercise's verdict.
 
     Args:
         course: the repository, or a student's copy.
         chapters: the chapters to check.
         repair: first mend what is wrong with the notebooks themselves.
+        watch: go on, and check a notebook again each time it is saved, until interrupted.
 
     Returns:
         The exit status: 0 checked, whatever came out; 3 when a notebook cannot be read.
     """
     console = Console(soft_wrap=True)
     status = 0
+    seen = {}
     for chapter in chapters:
         if repair:
             mend(course, chapter, console)
-        outcome = grade_job(job(course, chapter))
-        if outcome.ungradable:
-            console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
-            status = 3
-        else:
-            console.print(verdicts(chapter, outcome))
-            show_problems(console, chapter, outcome.problems)
+        seen[chapter] = _changed(course, chapter)
+        status = max(status, check(course, chapter, console))
+    if watch:
+        with suppress(KeyboardInterrupt):
+            check_when_saved(course, seen, console)
     return status
+
+
+def check(course: Course, chapter: Chapter, console: Console) -> int:
+    """Check one notebook and show what came out; returns 0, or 3 when it cannot be read."""
+    started = time.monotonic()
+    outcome = grade_job(job(course, chapter))
+    if outcome.ungradable:
+        console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
+        return 3
+    console.print(verdicts(chapter, outcome))
+    show_problems(console, chapter, outcome.problems)
+    console.print(f"[dim]checked in {time.monotonic() - started:.1f} s[/]\n")
+    return 0
+
+
+def check_when_saved(course: Course, seen: dict[Chapter, int], console: Console) -> NoReturn:
+    """Check each notebook again whenever its file changes; the sandbox stays warm, so that takes a moment.
+
+    Args:
+        course: the repository, or a student's copy.
+        seen: when each notebook had changed last when it was checked.
+        console: where to show what comes out.
+    """
+    console.print("Waiting for a notebook to be saved; stop with Ctrl-C.")
+    while True:
+        time.sleep(0.1)
+        for chapter in seen:
+            if (changed := _changed(course, chapter)) != seen[chapter]:
+                seen[chapter] = changed
+                check(course, chapter, console)
+
+
+def _changed(course: Course, chapter: Chapter) -> int:
+    with suppress(FileNotFoundError):
+        return course.notebook(chapter).stat().st_mtime_ns
+    return 0
 
 
 def job(course: Course, chapter: Chapter) -> Job:
@@ -62,8 +100,11 @@ def job(course: Course, chapter: Chapter) -> Job:
     if course.has_solutions:
         modules = reference_modules(course, chapter)
     else:
-        earlier = [c for c in course.chapters if c.folder < chapter.folder]
-        modules = {c.module: read_definitions(course.notebook(c)) for c in earlier}
+        modules = {}
+        for earlier in course.chapters:
+            if earlier.folder < chapter.folder:
+                with suppress(ImportError):  # a broken notebook: only what imports it fails
+                    modules[earlier.module] = read_definitions(course.notebook(earlier))
     # One's own code on one's own machine: a sandbox where there is one, and no fuss where there is none.
     return Job(course.notebook(chapter), original(course, chapter), modules, unsafe=True)
 
@@ -105,12 +146,12 @@ def verdicts(chapter: Chapter, outcome: Outcome) -> Table:
 def show_problems(console: Console, chapter: Chapter, problems: list[str]) -> None:
     """Say whether the notebook is intact."""
     if not problems:
-        console.print("The notebook is intact.\n")
+        console.print("The notebook is intact.")
         return
     console.print("The notebook is not intact:")
     for problem in problems:
         console.print(f"  • {escape(problem)}")
-    console.print(f"`autograder check --repair {chapter.number}` mends it and keeps a backup.\n")
+    console.print(f"`autograder check --repair {chapter.number}` mends it and keeps a backup.")
 
 
 def mend(course: Course, chapter: Chapter, console: Console) -> None:

@@ -83,12 +83,13 @@ def grade(
 def check(
     chapters: Chapters = None,
     repair: Annotated[bool, typer.Option("--repair", help="mend the notebook; a backup is kept beside it")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="go on, and check again at each save")] = False,
 ) -> None:
     """Check your own notebooks: each exercise's verdict, and whether the notebook is intact."""
     from autograder import check
 
     course = find_course()
-    raise typer.Exit(check.run(course, course.select(chapters), repair=repair))
+    raise typer.Exit(check.run(course, course.select(chapters), repair=repair, watch=watch))
 
 
 @app.command()

@@ -1,6 +1,10 @@
 """`autograder check`: verdicts on one's own notebook, the state it is in, and its repair."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -111,3 +115,25 @@ def test_without_bubblewrap_ones_own_code_runs_all_the_same(own, monkeypatch):
         assert "2 of 3 points" in check("01")
     finally:
         warm.warm_sandbox.cache_clear()
+
+
+def test_watching_checks_again_within_a_moment_of_a_save(own, tmp_path):
+    path = own("01_numbers", double="return 6")
+    told = tmp_path / "told.txt"
+
+    def wait_for(text: str) -> None:
+        end = time.monotonic() + 60
+        while text not in told.read_text():
+            assert time.monotonic() < end, told.read_text()
+            time.sleep(0.05)
+
+    command = [sys.executable, "-u", "-c", "from autograder.cli import main; main()", "check", "01", "--watch"]
+    with told.open("w") as output:
+        watching = subprocess.Popen(command, stdout=output)
+    try:
+        wait_for("Waiting")
+        path.write_text(path.read_text().replace("return 6", "return 2 * x"))
+        wait_for("2 of 3 points")
+    finally:
+        watching.send_signal(signal.SIGINT)
+    assert watching.wait(30) == 0
