@@ -67,7 +67,10 @@ def check(course: Course, chapter: Chapter, console: Console) -> int:
         console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
         return 3
     console.print(verdicts(chapter, outcome))
-    show_problems(console, chapter, outcome.problems)
+    if original(course, chapter) == course.notebook(chapter):
+        console.print("Whether the notebook is intact cannot be told: originals/ is missing.")
+    else:
+        show_problems(console, chapter, outcome.problems)
     console.print(f"[dim]checked in {time.monotonic() - started:.1f} s[/]\n")
     return 0
 

@@ -1,6 +1,7 @@
 """`autograder check`: verdicts on one's own notebook, the state it is in, and its repair."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,10 +46,15 @@ def test_each_exercise_has_its_verdict_and_message(own):
 
 
 def test_a_students_copy_has_the_visible_checks_only(course, own):
-    own("01_numbers", double="return 6")
+    path = own("01_numbers", double="return 6")
     (course.root / "solutions/curriculum.toml").rename(course.root / "notebooks/curriculum.toml")
     (course.root / "solutions").rename(course.root.parent / "elsewhere")
-    assert "2 of 3 points" in check("01"), "the visible check of `double` is satisfied with 6"
+    shown = check("01")
+    assert "2 of 3 points" in shown, "the visible check of `double` is satisfied with 6"
+    assert "cannot be told" in shown
+    shutil.copytree(course.root / "notebooks", course.root / "originals")
+    path.write_text(path.read_text().replace("assert double(3) == 6, 'six'", "pass"))
+    assert "`double_check` is locked" in check("01")
 
 
 def test_an_unreadable_notebook_is_named(own):
