@@ -263,6 +263,10 @@ class _Run:
         except WorkerLost as lost:
             message = self._used_up() if time.monotonic() >= self.end else f"your code was stopped: {lost}"
             return _Failure(lost.status, message), None
+        except Exception as error:
+            if not hasattr(error, "student_type"):
+                raise
+            return _student_failure(error), None  # the worker would not even hand over the object
 
     def _namespace(self, tree: ast.Module, link: Link) -> tuple[dict[str, Any], _Failure | None]:
         """What a check finds defined: the course's imports and the student's objects."""

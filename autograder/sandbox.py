@@ -139,7 +139,7 @@ class Sandbox:
 
     def _last_words(self) -> str:
         self._errors.seek(0)
-        return self._errors.read().decode(errors="replace").strip()[-2000:]
+        return self._errors.read().decode(errors="replace").strip().split("\n")[-1]
 
     def _fork(self) -> "WorkerProcess":
         connection, theirs = socket.socketpair()

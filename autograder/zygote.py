@@ -19,6 +19,7 @@ import select
 import signal
 import socket
 import sys
+import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -75,6 +76,9 @@ def _run_and_exit(work) -> None:
     # Whatever happens in a forked process, it must not go on as its parent.
     try:
         work()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
     finally:
         os._exit(1)
 
@@ -114,6 +118,7 @@ def _supervise(connection: int, leash: int, settings: dict, refuse) -> None:
 
 def _own_namespaces() -> None:
     uid, gid = os.getuid(), os.getgid()
+    # Where the system lets programs in a sandbox make no namespaces, this fails, and the grader tells why.
     _libc("unshare", CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNET)
     for file, text in (("setgroups", "deny"), ("uid_map", f"{NOBODY} {uid} 1"), ("gid_map", f"{NOBODY} {gid} 1")):
         with open(f"/proc/self/{file}", "w") as mapping:

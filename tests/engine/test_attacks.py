@@ -434,6 +434,40 @@ def count(x):
     assert points(grade_notebook(sandbox, submission(source, count=cell), source))["count_check"] == 0
 
 
+OWN_WORKER = """
+import sys, torch
+frame = sys._getframe()
+while not hasattr(frame.f_locals.get("self"), "operations"):
+    frame = frame.f_back
+worker = frame.f_locals["self"]
+"""
+
+
+def test_a_worker_that_hands_over_no_object_costs_itself(sandbox, source):
+    cell = OWN_WORKER + "worker.operations['global'] = lambda name: [][0] if name == 'x' else 1 / 0\n" + WRONG
+    graded = grade_notebook(sandbox, submission(source, double=cell), source)
+    assert set(statuses(graded).values()) == {"error"}
+    assert_unharmed(sandbox, source)
+
+
+@pytest.mark.parametrize("gradient", ["torch.ones(3)", "torch.ones(2).double()", "torch.ones(2, 2, device='meta')"])
+def test_a_forged_gradient_earns_nothing(sandbox, gradient):
+    check = "x = torch.ones(2, requires_grad=True)\ndouble(x).sum().backward()\nassert torch.equal(x.grad, 2 * x)"
+    source = source_notebook(double_check=check)
+    cell = f"""
+def forge(reader):
+    import protocol
+    writer = protocol.Writer(worker._export)
+    return {{"gradients": [[0, writer.tensor({gradient})]]}}, writer
+worker._backward = forge
+def double(x):
+    return 2 * x
+"""
+    graded = grade_notebook(sandbox, submission(source, double=OWN_WORKER + cell), source)
+    assert statuses(graded)["double_check"] == "crashed"
+    assert_unharmed(sandbox, source)
+
+
 def test_no_check_can_catch_the_loss_of_its_worker(sandbox):
     source = source_notebook(double_check="try:\n    double(1)\nexcept Exception:\n    pass\nfinally:\n    x = 1")
     graded = grade_notebook(sandbox, submission(source, double="import os\ndef double(x): os._exit(0)"), source)

@@ -217,9 +217,9 @@ HOSTILE_TEXTS = {
     "strings": '"' * 200_001,
     "blanks": " " * 400_000 + "x",
     "newlines": "\n" * 400_000,
-    "short lines": "a=1\n" * 50_000,
-    "magics": "%a\n" * 50_000,
-    "a chain of definitions": "".join(f"def f{i}(): return f{i + 1}()\n" for i in range(10_000)),
+    "short lines": "a=1\n" * 20_000,
+    "magics": "%a\n" * 20_000,
+    "a chain of definitions": "".join(f"def f{i}(): return f{i + 1}()\n" for i in range(5_000)),
     "bad bytes": "\x00\x0c\u2028\ufeff",
     "imports": "import " + "a," * 100_000 + "a",
 }

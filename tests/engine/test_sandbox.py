@@ -58,3 +58,10 @@ def test_a_worker_is_forked_fast(sandbox):
     for _ in range(5):
         sandbox.worker().kill()
     assert time.monotonic() - started < 5
+
+
+def test_where_namespaces_are_restricted_it_says_so(monkeypatch, sandbox):
+    command = Sandbox._sandboxed_command
+    monkeypatch.setattr(Sandbox, "_sandboxed_command", lambda self: ["bwrap", "--disable-userns", *command(self)[1:]])
+    with pytest.raises(SandboxError, match="unshare"), Sandbox(LIMITS) as restricted:
+        restricted.worker()
