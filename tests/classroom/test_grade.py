@@ -1,5 +1,6 @@
 """`autograder grade`: marks, the JSON report, exit statuses, and what a bad submission or a second run may change."""
 
+import dataclasses
 import json
 import sqlite3
 from pathlib import Path
@@ -8,7 +9,8 @@ import nbformat
 import pytest
 from typer.testing import CliRunner, Result
 
-from autograder import cli
+from autograder import cli, gradebook
+from autograder.sandbox import Limits
 
 RIGHT_NUMBERS = {"double": "return x + x", "halve": "return x / 2", "why": "Because I say so."}
 
@@ -219,3 +221,30 @@ def test_a_late_submission_is_penalised_as_nbgrader_is_told_to(course, hand_in, 
     grade(report)
     with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
         assert db.execute("SELECT late_submission_penalty FROM submitted_notebook").fetchall() == [(2.0,)]
+
+
+def test_an_exercise_added_after_grading_is_refused_with_what_to_do(course, hand_in, report, monkeypatch, capfd):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    source = course.solution(course.find("01"))
+    notebook = nbformat.read(source, as_version=4)
+    added = nbformat.from_dict(notebook.cells[3])
+    added.id, added.metadata.nbgrader.grade_id = "another", "double_check_2"
+    notebook.cells.insert(4, added)
+    nbformat.write(notebook, source)
+    monkeypatch.setattr("sys.argv", ["autograder", "grade"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert "nbgrader db assignment remove 01_numbers" in capfd.readouterr().err
+
+
+def test_limits_are_the_engines_own_by_default_and_can_be_set(course, hand_in, report):
+    source = course.solution(course.find("01"))
+    assert gradebook.GradeSubmission().job(source, source).limits == dataclasses.asdict(Limits())
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("cell_seconds = 20", "cell_seconds = 0.5"))
+    hand_in("ada", "01_numbers", double="while True: pass", halve="return x / 2")
+    items = grade(report)
+    assert items["ada", "double_check"]["status"] == "timeout"
+    assert items["ada", "halve_check"]["status"] == "passed"

@@ -71,8 +71,9 @@ def test_the_same_marks_however_the_class_is_spread(class_of_six, tmp_path):
     assert all(one == seen[0] for one in seen)
 
 
-def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(class_of_six, tmp_path):
-    running = start("--workers", "2")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(class_of_six, tmp_path, workers):
+    running = start("--workers", workers)
     wait_for(lambda: graded(class_of_six))
     os.killpg(running.pid, signal.SIGINT)
     _, told = running.communicate(timeout=60)
