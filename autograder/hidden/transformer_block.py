@@ -43,7 +43,8 @@ def _build(
     assert not more, f"the parameter `{more[0]}` should not be there: the exercise names all that are needed"
     module.to(dtype)
     randomise(module)
-    return module, {name: value.double() for name, value in module.state_dict().items()}
+    state = module.state_dict()
+    return module, {name: state[name].double() for name in shapes}
 
 
 def _expect_values(
@@ -820,7 +821,7 @@ def _check_test(test: Callable, broken: Mapping[str, dict]) -> None:
     layers = [
         (title, settings, nn.LayerNorm if settings is None else make(**settings))
         for title, settings in [*_RIGHT.items(), *broken.items()]
-        for _ in range(1 if settings else 2)
+        for _ in range(2 if title in _RIGHT else 1)  # a tolerance that is too tight may pass once by luck
     ]
     # In random order, so that a test cannot go by counting.
     random.Random().shuffle(layers)
