@@ -27,7 +27,6 @@ DTYPES = {
         *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
     )
 }
-HEADER_BYTES = 4 << 20
 MAX_DEPTH = 64
 MAX_RANGE = 1_000_000
 
@@ -56,7 +55,7 @@ def send(connection: socket.socket, header: dict, blobs: Sequence[bytes] = (), d
 
 
 def receive(
-    connection: socket.socket, max_bytes: int, header_bytes: int = HEADER_BYTES, deadline: float | None = None
+    connection: socket.socket, max_bytes: int, header_bytes: int = 4 << 20, deadline: float | None = None
 ) -> tuple[dict, bytearray]:
     """Receive one message.
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from autograder import protocol
-from autograder.sandbox import Limits, WorkerProcess
+from autograder.sandbox import HEADER_BYTES, Limits, WorkerProcess
 
 # Attributes with double underscores that may be read; any other would let Python or torch believe the worker.
 _READABLE = {"__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__", "__init__"}
@@ -138,7 +138,7 @@ class Link:
         connection, most = self._process.connection, self._limits.reply_mb << 20
         try:
             protocol.send(connection, header, writer.blobs, self.deadline)
-            reply, data = protocol.receive(connection, most, deadline=self.deadline)
+            reply, data = protocol.receive(connection, most, HEADER_BYTES, self.deadline)
         except TimeoutError:
             raise self._lose("timeout", "it took too long and was stopped: does a loop never end?") from None
         except protocol.ProtocolError as error:

@@ -18,11 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from autograder import protocol
-
 HERE = Path(__file__).resolve().parent
+HEADER_BYTES = 4 << 20  # of a reply, for what is not tensors
 ENGINE = ("zygote.py", "worker.py", "protocol.py")
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 START_SECONDS = 120
@@ -67,7 +64,8 @@ class Limits:
 class Sandbox:
     """A warm sandbox: `with Sandbox() as sandbox: grade_notebook(sandbox, ...)`.
 
-    It starts in the background: the first worker waits for it.
+    It starts in the background, and this module does not import torch: a process that makes a sandbox first and imports
+    torch then does both at once. The first worker waits for it.
 
     Args:
         limits: what each submission may take.
@@ -123,6 +121,8 @@ class Sandbox:
         Raises:
             SandboxError: it cannot be started.
         """
+        from autograder.protocol import ProtocolError
+
         with self._lock:
             for last in (False, True):
                 try:
@@ -130,7 +130,7 @@ class Sandbox:
                         self._start()
                     self._await_start()
                     return self._fork()
-                except (OSError, EOFError, protocol.ProtocolError) as error:
+                except (OSError, EOFError, ProtocolError) as error:
                     self.close()
                     if last:
                         told = self._last_words() or repr(error)
@@ -142,12 +142,14 @@ class Sandbox:
         return self._errors.read().decode(errors="replace").strip().split("\n")[-1]
 
     def _fork(self) -> "WorkerProcess":
+        from autograder.protocol import receive
+
         connection, theirs = socket.socketpair()
         leash, their_leash = socket.socketpair()
         with theirs, their_leash:
             self._control.settimeout(START_SECONDS)
             socket.send_fds(self._control, [b"f"], [theirs.fileno(), their_leash.fileno()])
-        protocol.receive(connection, 4096, deadline=time.monotonic() + START_SECONDS)
+        receive(connection, 4096, deadline=time.monotonic() + START_SECONDS)
         return WorkerProcess(connection, leash)
 
     def _start(self) -> None:
@@ -163,7 +165,7 @@ class Sandbox:
             "open_files": limits.open_files,
             "threads": limits.threads,
             "items": limits.items,
-            "reply_bytes": (limits.reply_mb << 20) - protocol.HEADER_BYTES,
+            "reply_bytes": (limits.reply_mb << 20) - HEADER_BYTES,
             "output_bytes": limits.output_kb << 10,
         }
         arguments = [str(theirs.fileno()), json.dumps(settings)]
@@ -182,8 +184,12 @@ class Sandbox:
     def _await_start(self) -> None:
         if self._started:
             return
+        import torch
+
+        from autograder.protocol import receive
+
         try:
-            hello, _ = protocol.receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
+            hello, _ = receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
         except (OSError, EOFError) as error:
             self._process.kill()
             self._process.wait()
