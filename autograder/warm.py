@@ -58,12 +58,12 @@ def grade_job(job: Job) -> Outcome:
     Raises:
         CourseError: no sandbox can be started on this machine, for this notebook or any other.
     """
-    from autograder.grading import grade_notebook
-
     limits = tuple(job.limits.items())
     with _one_at_a_time:
         try:
             sandbox = warm_sandbox(limits, job.unsafe)
+            from autograder.grading import grade_notebook  # imports torch, so it comes after the sandbox's start
+
             graded = grade_notebook(sandbox, job.submission, job.source, modules=job.modules, run_cells=job.run_cells)
             items = [asdict(item) for item in graded.items]
             return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable)
@@ -104,13 +104,13 @@ def ungraded(source: Path, reason: str) -> Outcome:
 @cache
 def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> "Sandbox":
     """This process's sandbox with these limits, started on first use, closed when the process ends."""
-    import torch
-
     from autograder.sandbox import Limits, Sandbox, SandboxError
 
-    torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
     try:
         sandbox = Sandbox(Limits(**dict(limits)), unsafe=unsafe).__enter__()
+        import torch  # only now, while the sandbox starts in the background
+
+        torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
         sandbox.worker().kill()
     except SandboxError as error:
         raise CourseError(str(error)) from error
