@@ -29,6 +29,8 @@ DTYPES = {
 }
 MAX_DEPTH = 64
 MAX_RANGE = 1_000_000
+# Keys and members other than strings, whose hashes anybody can make collide: looking up n of them takes n² steps.
+MAX_KEYS = 10_000
 
 _LENGTHS = struct.Struct(">IQ")
 _CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
@@ -241,6 +243,7 @@ class Reader:
 
     def __init__(self, header: dict, data: bytearray, resolve: Callable[[list, "Reader"], Any]) -> None:
         self.header, self.resolve = header, resolve
+        self._keys = 0
         self.generators: dict[int, torch.Generator] = {}
         try:
             self.plain = list(_rebuild(header.get("tensors", []), data))
@@ -275,8 +278,11 @@ class Reader:
                 raise ProtocolError("a tensor is named by no index")
             return self.tensors[index]
         if kind in _CONTAINERS:
+            if kind in ("set", "frozenset"):
+                self._count_keys(rest)
             return _CONTAINERS[kind]([self._decode(item) for item in rest])
         if kind == "dict":
+            self._count_keys([k for k, _ in rest])
             return {self._decode(k): self._decode(v) for k, v in rest}
         if kind == "size":
             return torch.Size(rest)
@@ -304,6 +310,11 @@ class Reader:
                 self.generators[index] = generator
             return self.generators[index]
         return self.resolve(value, self)
+
+    def _count_keys(self, keys: list) -> None:
+        self._keys += sum(type(key) is not str for key in keys)
+        if self._keys > MAX_KEYS:
+            raise ProtocolError(f"it holds more than {MAX_KEYS} keys that are not strings")
 
 
 def _rebuild(described: list, data: bytearray) -> Iterator[Tensor]:

@@ -21,7 +21,7 @@ def test_without_bubblewrap_nothing_runs(monkeypatch):
 def test_without_bubblewrap_one_can_insist(monkeypatch):
     monkeypatch.setattr(module.shutil, "which", lambda name: None)
     source = source_notebook()
-    with Sandbox(LIMITS, unsafe=True) as sandbox:
+    with Sandbox(LIMITS, unsafe=True, preload=()) as sandbox:
         assert not sandbox.sandboxed
         graded = grade_notebook(sandbox, submission(source, count="import os; os._exit(0)"), source)
         assert [item.status for item in graded.items] == ["passed", "crashed", "passed"]
@@ -32,13 +32,13 @@ def test_without_bubblewrap_one_can_insist(monkeypatch):
 
 def test_a_sandbox_that_cannot_start_says_why(monkeypatch, sandbox):
     monkeypatch.setattr(module, "ENGINE", ("worker.py", "protocol.py"))
-    with pytest.raises(SandboxError, match=r"zygote\.py"), Sandbox(LIMITS) as broken:
+    with pytest.raises(SandboxError, match=r"zygote\.py"), Sandbox(LIMITS, preload=()) as broken:
         broken.worker()
 
 
 def test_folders_inside_the_installation_can_be_hidden(sandbox, tmp_path):
     inside = next(p for p in sys.path if p.endswith("site-packages"))
-    with Sandbox(LIMITS, hide=[f"{inside}/nbgrader"]) as hiding:
+    with Sandbox(LIMITS, preload=(), hide=[f"{inside}/nbgrader"]) as hiding:
         source = source_notebook()
         peek = "import os\nprint(os.listdir('/env/0/nbgrader'), os.path.exists('/env/0/torch'))\n"
         graded = grade_notebook(hiding, submission(source, double=peek), source)
@@ -63,5 +63,5 @@ def test_a_worker_is_forked_fast(sandbox):
 def test_where_namespaces_are_restricted_it_says_so(monkeypatch, sandbox):
     command = Sandbox._sandboxed_command
     monkeypatch.setattr(Sandbox, "_sandboxed_command", lambda self: ["bwrap", "--disable-userns", *command(self)[1:]])
-    with pytest.raises(SandboxError, match="unshare"), Sandbox(LIMITS) as restricted:
+    with pytest.raises(SandboxError, match="unshare"), Sandbox(LIMITS, preload=()) as restricted:
         restricted.worker()
