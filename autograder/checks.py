@@ -49,13 +49,10 @@ def randomise(module: nn.Module) -> dict[str, Tensor]:
     Returns:
         The new state dict in float64, for the oracle.
     """
-    state = {
-        name: randn(*value.shape, dtype=torch.float64) * 0.5 if value.is_floating_point() else value
-        for name, value in module.state_dict().items()
-    }
-    parameters = {name for name, _ in module.named_parameters()}
-    state = {name: value if name in parameters else module.state_dict()[name] for name, value in state.items()}
-    module.load_state_dict({name: value.to(module.state_dict()[name].dtype) for name, value in state.items()})
+    state = module.state_dict()
+    for name, _ in module.named_parameters():
+        state[name] = (0.5 * randn(*state[name].shape)).to(state[name].dtype)
+    module.load_state_dict(state)
     return {name: value.double() if value.is_floating_point() else value for name, value in state.items()}
 
 

@@ -7,8 +7,10 @@ import linecache
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import nbformat
+import torch
 from nbformat import NotebookNode
 from rich.console import Console
 from rich.progress import track
@@ -70,6 +72,7 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
         notebook: the chapter's solution; the working directory must be its folder.
         answer: the answer in place of the reference's.
     """
+    torch.set_num_threads(1)  # the tensors of checks are small: threads would only wait for each other
     changed = with_answer(notebook, answer)
     namespace: dict = {"__name__": "__main__"}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -77,7 +80,7 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
         try:
             for number, cell in enumerate(c for c in changed.cells if c.cell_type == "code"):
                 if not _is_check(cell):
-                    loader.execute_definitions(loader.definitions([cell.source]), f"<cell {number}>", namespace)
+                    loader.execute_definitions(_definitions(cell.source), f"<cell {number}>", namespace)
             for cell in check_cells(changed, answer.exercise):
                 source = cell.source
                 linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
@@ -100,6 +103,11 @@ def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, mo
     graded = grade_notebook(sandbox, with_answer(notebook, answer), notebook, modules=modules, only=only)
     wrong = [item for item in graded.items if item.status != "passed"]
     return Verdict(answer, f"{wrong[0].status}: {wrong[0].message}" if wrong else "")
+
+
+@cache
+def _definitions(cell: str) -> str:
+    return loader.definitions([cell])  # the same cells come again with each answer
 
 
 def _is_check(cell: NotebookNode) -> bool:

@@ -1,8 +1,12 @@
 """What all tests share."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+# Tests run side by side, one for each core: threads of their own would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")
