@@ -159,6 +159,16 @@ def start_forkserver() -> None:
         forkserver.ensure_running()
 
 
+def count_workers(scheduler: str) -> int:
+    """How many workers a Dask scheduler has.
+
+    Raises:
+        CourseError: there is no scheduler at this address, or it has no workers.
+    """
+    with _client(0, scheduler) as client:
+        return len(client.nthreads())
+
+
 @contextmanager
 def _client(workers: int, scheduler: str | None) -> Iterator:
     import dask
@@ -175,7 +185,7 @@ def _client(workers: int, scheduler: str | None) -> Iterator:
         try:
             client = stack.enter_context(Client(address, timeout=30))
             client.wait_for_workers(1, timeout=60)
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, ValueError) as error:
             raise CourseError(f"no Dask workers at {scheduler}: {error}") from error
         yield client
 
@@ -199,10 +209,11 @@ def _version(course: Course, chapter: Chapter, model: Job) -> str:
 
 
 def _fingerprint(version: str, path: Path) -> str:
-    try:
-        return _digest(version.encode(), path.read_bytes())
-    except OSError as error:
-        return _digest(version.encode(), type(error).__name__.encode())
+    content = b"no plain file"
+    if gradebook.is_plain_file(path):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").digest()
+    return _digest(version.encode(), content)
 
 
 def _digest(*parts: bytes) -> str:

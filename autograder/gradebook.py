@@ -4,6 +4,7 @@
 the same place: the outputs of the notebook that the engine returns, read by nbgrader's `determine_grade`.
 """
 
+import stat
 import tempfile
 from glob import glob
 from pathlib import Path
@@ -134,12 +135,23 @@ def _set_checksums(notebook: NotebookNode, released: Notebook) -> dict[str, Note
     return cells
 
 
+def is_plain_file(path: Path) -> bool:
+    """Whether a path that a student may have made is a file, not a link to another's nor a pipe that never ends."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
 def read_timestamp(folder: Path) -> str | None:
     """When a folder was handed in, as nbgrader's `timestamp.txt` tells it; None if it does not."""
+    file = folder / "timestamp.txt"
+    if not is_plain_file(file) or file.stat().st_size > 100:
+        return None
     try:
-        text = (folder / "timestamp.txt").read_text(encoding="utf-8").strip()
+        text = file.read_text(encoding="utf-8").strip()
         utils.parse_utc(text)
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return None
     return text
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder import gradebook
-from autograder.classroom import Marked, find_hand_ins, grade_class, start_forkserver
+from autograder.classroom import Marked, count_workers, find_hand_ins, grade_class, start_forkserver
 from autograder.course import Chapter, Course, CourseError
 
 GRADED, UNGRADABLE, INTERRUPTED = 0, 3, 130
@@ -60,10 +60,13 @@ def run(
     if not hand_ins:
         wanted = f"{student or 'STUDENT'}/{chapters[0].folder}/{chapters[0].module}.ipynb"
         raise CourseError(f"there is nothing to grade in {submitted}; it should hold {wanted}")
-    # A worker takes longer to start than ten notebooks to grade.
-    workers = workers or min(os.cpu_count() or 1, 1 + len(hand_ins) // 10)
-    if workers > 1 and scheduler is None:
-        start_forkserver()
+    if scheduler:
+        workers = count_workers(scheduler)
+    else:
+        # A worker takes longer to start than ten notebooks to grade.
+        workers = workers or min(os.cpu_count() or 1, 1 + len(hand_ins) // 10)
+        if workers > 1:
+            start_forkserver()
     marked: list[Marked] = []
     status = GRADED
     try:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import sqlite3
 from pathlib import Path
 
@@ -86,6 +87,20 @@ def test_a_notebook_that_is_not_there_is_named(course, hand_in, report):
     done = run("grade", "--workers", 1, "--json", report)
     assert done.exit_code == 3
     assert "ada, 01_numbers" in done.stderr
+
+
+def test_a_pipe_a_link_and_a_strange_timestamp_hold_nothing_up(course, hand_in, report):
+    ada = hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    ada.with_name("timestamp.txt").write_text("99999999999999999999999")
+    pipe, link = hand_in("ben", "01_numbers"), hand_in("cem", "01_numbers")
+    for path in (pipe, link):
+        path.unlink()
+    os.mkfifo(pipe)
+    os.mkfifo(pipe.with_name("timestamp.txt"))
+    link.symlink_to(ada)
+    items = grade(report, status=3)
+    assert items["ada", "double_check"]["points"] == 2
+    assert items["ben", "double_check"]["points"] == items["cem", "double_check"]["points"] == 0
 
 
 def test_a_second_run_grades_only_what_changed(course, hand_in, report):
@@ -186,6 +201,7 @@ def test_another_folder_of_submissions(course, hand_in, report, tmp_path):
         (["grade", "--submitted", "nowhere"], "no folder"),
         (["grade", "--student", "zoe"], "nothing to grade"),
         (["grade", "--workers", "0"], "workers"),
+        (["grade", "--scheduler", "nonsense://here"], "no Dask workers at nonsense"),
         (["grade", "--no-such-option"], "no-such-option"),
         (["feedback"], "autograder grade"),
     ],
