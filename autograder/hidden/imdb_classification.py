@@ -289,6 +289,9 @@ def _tokens(batch: int, n: int, num_tokens: int, pad_id: int) -> Tensor:
     """Sequences of different lengths, padded at the end."""
     tokens = randint(0, num_tokens - 1, (batch, n))
     tokens = tokens + (tokens >= pad_id)  # no padding among them
+    # Tokens that a wrong pad_id would take for padding.
+    tokens[0, 0] = 0 if pad_id else 1
+    tokens[0, -1] = 1 if pad_id != 1 else 0
     for b in range(1, batch):
         tokens[b, n - b * (n // batch) :] = pad_id
     return tokens
