@@ -319,10 +319,8 @@ def _texts_to_run(
     Returns:
         The text of each cell of the student's by its number, or a list of definitions; the text of each module.
     """
-    from autograder.chapters import definitions
-
     texts: dict[int, str | list[str]] = {}
-    optional: list[tuple[int | str, str]] = []
+    optional: list[tuple[int | str, _Statement]] = []
     needed: set[str] = set()
     for number, part in enumerate(parts):
         if part.role == "check":
@@ -330,7 +328,7 @@ def _texts_to_run(
         elif part.role == "course" and run_cells == "definitions" and len(part.cell.source) < _MOST_TO_LOOK_THROUGH:
             text = _as_python(part.cell.source)
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-                optional += [(number, statement) for statement in _statements(definitions([text]))]
+                optional += [(number, statement) for statement in _course_statements(text)]
         elif part.cell.cell_type == "code" and not (part.role == "solution" and part.missing):
             texts[number] = _as_python(part.cell.source)
             needed |= _words(texts[number])
@@ -338,31 +336,51 @@ def _texts_to_run(
     for name, text in modules.items():
         if re.search(rf"^[ \t]*import\b.*\b{name}\b", everything, re.MULTILINE):
             needed |= _words(text) | set(defined_names(text))  # which of its names are used, it does not say
-        optional += [(name, statement) for statement in _statements(text)]
+        optional += [(name, statement) for statement in _module_statements(text)]
     chosen = _choose([statement for _, statement in optional], needed)
     kept: dict[str, list[str]] = {name: [] for name in modules}
     for (place, statement), is_needed in zip(optional, chosen, strict=True):
         if is_needed:
-            (texts.setdefault(place, []) if isinstance(place, int) else kept[place]).append(statement)
+            (texts.setdefault(place, []) if isinstance(place, int) else kept[place]).append(statement.text)
     return {n: text for n, text in texts.items() if text}, {name: "\n\n\n".join(kept[name]) for name in modules}
 
 
-def _statements(text: str) -> list[str]:
+@dataclass(frozen=True)
+class _Statement:
+    """A definition: its text, the names that it binds and those that it uses."""
+
+    text: str
+    binds: tuple[str, ...]
+    uses: frozenset[str]
+
+
+# The same for a whole class, except where a student has changed a cell of the course.
+@lru_cache(maxsize=256)
+def _course_statements(text: str) -> tuple[_Statement, ...]:
+    from autograder.chapters import definitions
+
+    return _module_statements(definitions([text]))
+
+
+@lru_cache(maxsize=256)
+def _module_statements(text: str) -> tuple[_Statement, ...]:
     """The statements of some code, an import of several names as several imports."""
     found = []
     for statement, segment in _segments(text):
+        texts = [segment]
         if isinstance(statement, ast.ImportFrom):
-            found += [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
-        else:
-            found.append(segment)
-    return found
+            texts = [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
+        for one in texts:
+            imported = [name for node in ast.parse(one).body for name in _bound_by_import(node)]
+            found.append(_Statement(one, (*imported, *defined_names(one)), frozenset(_words(one))))
+    return tuple(found)
 
 
-def _choose(statements: list[str], needed: set[str]) -> list[bool]:
+def _choose(statements: list[_Statement], needed: set[str]) -> list[bool]:
     """Which statements define something that is needed, or that another chosen one needs."""
     definers: dict[str, list[int]] = {}
     for i, statement in enumerate(statements):
-        for name in (*_imported_names(statement), *defined_names(statement)):
+        for name in statement.binds:
             definers.setdefault(name, []).append(i)
     chosen = [False] * len(statements)
     to_find = [*needed, "*"]
@@ -370,12 +388,8 @@ def _choose(statements: list[str], needed: set[str]) -> list[bool]:
         for i in definers.pop(to_find.pop(), []):
             if not chosen[i]:
                 chosen[i] = True
-                to_find += _words(statements[i])
+                to_find += statements[i].uses
     return chosen
-
-
-def _imported_names(statement: str) -> list[str]:
-    return [name for node in ast.parse(statement).body for name in _bound_by_import(node)]
 
 
 def _segments(text: str) -> Iterator[tuple[ast.stmt, str]]:

@@ -252,6 +252,8 @@ def lay_over(submitted: NotebookNode, source: NotebookNode) -> Repaired:
     ordered = [*behind.get(-1, [])]
     for number, part in enumerate(parts):
         ordered += [part, *behind.get(number, [])]
+    for remembered in (_normal, defined_names):  # until here, so that a class does not fill the memory
+        remembered.cache_clear()
     return Repaired(ordered, NotebookNode(source.metadata), problems)
 
 
