@@ -8,7 +8,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from nbgrader.apps.baseapp import NbGrader
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -80,7 +82,11 @@ def run(
     marked.sort(key=lambda m: (m.student, m.chapter.folder))
     if json_file:
         _write_json(json_file, marked, time.monotonic() - started, workers)
-    Console().print(marks_table(marked))
+    table = marks_table(marked)
+    console = Console()
+    # A mark is never cut short: on a narrow screen lines wrap instead.
+    console.width = max(console.width, Measurement.get(console, console.options.update(width=1000), table).maximum)
+    console.print(table)
     for one in marked:
         if one.ungradable:
             print(f"autograder: {one.student}, {one.chapter.folder}: {one.ungradable}", file=sys.stderr)
@@ -103,19 +109,20 @@ def _progress() -> Progress:
 
 
 def marks_table(marked: list[Marked]) -> Table:
-    """The marks, a row for each student and a column for each chapter."""
-    chapters = sorted({m.chapter for m in marked}, key=lambda chapter: chapter.folder)
+    """The marks, a row for each student, and a column for each chapter headed by its points."""
     points: dict[str, dict[Chapter, tuple[float, float]]] = defaultdict(dict)
     for one in marked:
         earned, possible = (sum(item[key] for item in one.items) for key in ("points", "max_points"))
         points[one.student][one.chapter] = (earned, possible)
-    table = Table(title="Marks from checks", title_justify="left")
-    table.add_column("student")
+    most = {chapter: possible for row in points.values() for chapter, (_, possible) in row.items()}
+    chapters = sorted(most, key=lambda chapter: chapter.folder)
+    table = Table(title="Marks from checks", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("student", no_wrap=True)
     for chapter in chapters:
-        table.add_column(chapter.folder, justify="right")
-    table.add_column("total", justify="right")
+        table.add_column(f"{chapter.number}\n/{most[chapter]:g}", justify="right", no_wrap=True)
+    table.add_column("total", justify="right", no_wrap=True)
     for student, row in points.items():
-        cells = [f"{row[c][0]:g}/{row[c][1]:g}" if c in row else "–" for c in chapters]
+        cells = [f"{row[c][0]:g}" if c in row else "–" for c in chapters]
         total, possible = (sum(pair[i] for pair in row.values()) for i in (0, 1))
         table.add_row(student, *cells, f"{total:g}/{possible:g}")
     return table
