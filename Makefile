@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Such as LAB_OPTIONS="--no-browser --port=9000".
 LAB_OPTIONS ?=
 
-.PHONY: help lab test grade release bench
+.PHONY: help lab test grade release results bench
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test     run all tests"
 	@echo "make grade    grade an example class and print the marks"
 	@echo "make release  generate notebooks/ from solutions/"
+	@echo "make results  train on the full data and write RESULTS.md: hours"
 	@echo "make bench    measure the grading engine against plain nbgrader"
 
 # requirements.lock holds the versions of everything that the pinned packages need in turn.
@@ -38,6 +39,11 @@ grade: .venv/ready
 
 release: .venv/ready
 	$(BIN)/autograder release
+
+results: .venv/ready
+	$(BIN)/python data/download.py
+	$(BIN)/python results/imdb.py
+	$(BIN)/python results/report.py
 
 bench: .venv/ready
 	@.ci/system-package bubblewrap bwrap

@@ -3,9 +3,9 @@
     python data/download.py
     python results/imdb.py [--seeds 0 1 2] [--models transformer bag logistic bigrams]
 
-Uses the definitions of chapter 07's solution. Settings were chosen on a validation split of the training reviews;
-`--validate` trains without that split and reports on it, and reads no test review. Otherwise the models are trained on
-all 25,000 training reviews and the test reviews are read once, at the end.
+Uses the definitions of chapter 07's solution. `--validate` trains without a validation split of the training reviews,
+reports on that split and reads no test review: it is how settings are chosen. Otherwise the models are trained on all
+25,000 training reviews and the test reviews are read once, at the end.
 """
 
 import argparse
