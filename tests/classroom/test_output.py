@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from autograder import cli, example_class
 from autograder.answers import Answer
 
-
 REPOSITORY = Path(__file__).parents[2]
 
 
