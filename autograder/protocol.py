@@ -163,7 +163,8 @@ class Writer:
         for kind, container in _CONTAINERS.items():
             if isinstance(value, container):
                 return [kind, *(self.encode(item, depth + 1) for item in container.__iter__(value))]
-        if isinstance(value, dict):
+        # A class of the student's own with a dictionary inside is an object to work with, not data.
+        if isinstance(value, dict) and type.__getattribute__(type(value), "__module__") != "__main__":
             items = list(dict.items(value))
             return ["dict", *([self.encode(k, depth + 1), self.encode(v, depth + 1)] for k, v in items)]
         return self._other(value, depth)
