@@ -355,7 +355,7 @@ def assert_fit_to_show(graded):
     nbformat.validate(graded.notebook)
     text = json.dumps(graded.notebook, ensure_ascii=False)
     text.encode()
-    for word in ("secret_of_the_check", "/root/", "/work/", "hunter2", "\\u001b", "\\u0000"):
+    for word in ("secret_of_the_check", "/root/", "hunter2", "\\u001b", "\\u0000"):
         assert word not in text
     assert len(text) < 100_000
 
