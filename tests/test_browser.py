@@ -97,7 +97,7 @@ def _run(page, text):
     cell = _cell(page, text)
     cell.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
-    playwright.expect(cell.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"))
+    playwright.expect(cell.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"), timeout=60_000)
     return cell.locator(".jp-OutputArea").inner_text()
 
 
