@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
-from autograder import proxy
+from autograder import protocol, proxy
 
 # Fresh numbers at each run, without touching the random numbers of the notebook that is checked.
 _generator = torch.Generator()
@@ -291,29 +290,10 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any]) ->
     )
 
 
-class CallRecorder(TorchFunctionMode):
-    """Notes each call to torch's functions and tensor methods as "name", or "name@device" when it gives a tensor.
-
-    Scalars (tensors without dimensions) mix with any device, so they count as no tensor.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[str] = []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", str(func))
-        self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)
-        return result
-
-
 def _record(function: Callable, args: Sequence[Any]) -> list[str]:
     if type(function) is proxy.Remote:
         return proxy.record_calls(function, args, {})
-    with CallRecorder() as recorder:
-        function(*args)
-    return recorder.calls
+    return protocol.record_calls(function, args, {})
 
 
 def record_calls(function: Callable, *args: Any) -> list[str]:

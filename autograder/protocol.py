@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -369,3 +370,27 @@ def find_name(full: str) -> Any:
     for part in name.split(".") if name else []:
         found = getattr(found, part)
     return found
+
+
+class CallRecorder(TorchFunctionMode):
+    """Notes each call to torch's functions and tensor methods as "name", or "name@device" when it gives a tensor.
+
+    Scalars (tensors without dimensions) mix with any device, so they count as no tensor.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", str(func))
+        self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)
+        return result
+
+
+def record_calls(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """What a `CallRecorder` notes of one call of a function, in order."""
+    with CallRecorder() as recorder:
+        function(*args, **kwargs)
+    return recorder.calls

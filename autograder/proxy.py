@@ -372,7 +372,7 @@ class Remote:
 
 
 def record_calls(remote: Remote, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> list[str]:
-    """The names of the functions of torch that a call makes in the worker, in order; student code can forge them."""
+    """What `protocol.record_calls` notes of a call made in the worker, in order; student code can forge it."""
     names = remote._remote_link.request("record", remote, list(args), dict(kwargs or {}))
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 

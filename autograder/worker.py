@@ -30,7 +30,6 @@ from typing import Any
 import protocol
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 MESSAGE_CHARS = 20_000
 
@@ -59,18 +58,6 @@ class _Shell:
 
     def __getattr__(self, name: str) -> Callable:
         return lambda *args, **kwargs: None
-
-
-class Recorder(TorchFunctionMode):
-    """Notes the name of each function of torch that is called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.names.append(getattr(func, "__name__", str(func)))
-        return func(*args, **(kwargs or {}))
 
 
 class TextFinder:
@@ -111,7 +98,7 @@ class Worker:
         sys.modules["__main__"] = self.main
         self.operations: dict[str, Callable] = {
             "call": lambda function, *args, **kwargs: function(*args, **kwargs),
-            "record": _record,
+            "record": protocol.record_calls,
             "getattr": getattr,
             "setattr": setattr,
             "delattr": delattr,
@@ -311,12 +298,6 @@ def _contents(tensor: Tensor) -> tuple:
 
 def _gradient_contents(parameter: nn.Parameter) -> tuple | None:
     return None if parameter.grad is None else _contents(parameter.grad)
-
-
-def _record(function: Callable, args: list, kwargs: dict) -> list[str]:
-    with Recorder() as recorder:
-        function(*args, **kwargs)
-    return recorder.names
 
 
 def _seed(number: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from autograder import proxy
+from autograder import protocol, proxy
 from autograder.proxy import Link, Remote
 
 STUDENT = """
@@ -306,7 +306,14 @@ def test_random_numbers(link):
 
 def test_calls_are_recorded(link):
     names = proxy.record_calls(link.named("matmul"), [torch.ones(2, 2), torch.ones(2, 2)])
-    assert names == ["matmul"]
+    assert names == ["matmul@cpu"]
+
+
+def test_calls_are_recorded_alike_on_both_sides(link):
+    args = [torch.ones(2, 2, device="meta"), torch.ones(2, 2, device="meta")]
+    recorded = proxy.record_calls(link.named("matmul"), args)
+    assert recorded == protocol.record_calls(lambda x, y: x @ y, args, {})
+    assert recorded == ["matmul@meta"]
 
 
 def test_the_source_is_the_graders_own(link):
