@@ -5,6 +5,7 @@ serves both. Where the two differ, the difference is made here.
 """
 
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ _LEAVES_TORCH = {"tolist", "item", "numpy", "apply_", "map_", "__array__", "__fl
 
 def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Standard normal numbers, new ones at each run."""
-    return torch.randn(*shape, generator=_generator, dtype=torch.float64).to(dtype)
+    return torch.randn(shape, generator=_generator, dtype=torch.float64).to(dtype)
 
 
 def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
@@ -37,6 +38,23 @@ def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
 def rand_weights(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Random attention weights: positive, the last dimension sums to 1."""
     return randn(*shape).softmax(-1).to(dtype)
+
+
+def rand_mask(*shape: int, empty_row: bool = False) -> Tensor:
+    """A random mask that allows and blocks something in each row of more than one key.
+
+    Args:
+        shape: the last is the number of keys.
+        empty_row: let the last row allow nothing.
+    """
+    keys = shape[-1]
+    mask = randint(0, 2, shape).bool()
+    if keys > 1:
+        blocked, further = randint(0, keys, (*shape[:-1], 1)), randint(1, keys, (*shape[:-1], 1))
+        mask = mask.scatter(-1, blocked, False).scatter(-1, (blocked + further) % keys, True)
+    if empty_row:
+        mask.view(-1, keys)[-1] = False
+    return mask
 
 
 def randomise(module: nn.Module) -> dict[str, Tensor]:
@@ -199,19 +217,143 @@ def _gradient(function: Callable[..., Tensor], inputs: Mapping[str, Any], direct
     return torch.zeros_like(leaf) if gradient is None else gradient
 
 
-def expect_parameter_gradients(module: nn.Module, loss: Tensor) -> None:
-    """Backpropagate and fail unless each parameter of the module receives a gradient that is not all zero.
+def expect_parameters(
+    module: nn.Module, shapes: Mapping[str, Sequence[int]], hints: Mapping[str, str] | None = None
+) -> None:
+    """Fail unless a module has exactly these parameters.
 
     Args:
         module: a module, or the proxy of one.
-        loss: a scalar computed through it.
+        shapes: shape by name.
+        hints: advice by a part of the name; the first that fits is added to the message.
     """
-    module.zero_grad()
-    loss.backward()
-    for name, parameter in module.named_parameters():
-        assert parameter.grad is not None and parameter.grad.any(), (
-            f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the result"
+    found = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    for name, shape in shapes.items():
+        hint = next((f": {advice}" for part, advice in (hints or {}).items() if part in name), "")
+        assert name in found, f"the parameter `{name}` is missing (there are: {', '.join(found) or 'none'}){hint}"
+        assert found[name] == tuple(shape), (
+            f"the parameter `{name}` should have shape {tuple(shape)}, it has {found[name]}{hint}"
         )
+    more = sorted(set(found) - set(shapes))
+    assert not more, f"the parameter `{more[0]}` should not be there: the exercise names all that are needed"
+
+
+def build(
+    make: Callable[[], nn.Module],
+    shapes: Mapping[str, Sequence[int]],
+    hints: Mapping[str, str] | None = None,
+    dtype: torch.dtype = torch.float64,
+) -> tuple[nn.Module, dict[str, Tensor]]:
+    """A student's module with random weights, once its parameters are the ones promised.
+
+    Args:
+        make: makes it.
+        shapes: shape by name of each parameter.
+        hints: advice by a part of the name, see `expect_parameters`.
+        dtype: of the module.
+
+    Returns:
+        The module and its parameters' values in float64, for the oracle.
+    """
+    module = call(make)
+    expect_parameters(module, shapes, hints)
+    randomise(module.to(dtype))
+    state = module.state_dict()
+    return module, {name: state[name].double() for name in shapes}
+
+
+def expect_parameter_gradients(
+    module: nn.Module,
+    oracle: Callable[..., Tensor],
+    state: Mapping[str, Tensor],
+    inputs: Sequence[Any],
+) -> None:
+    """Fail unless each parameter receives the gradient that it receives in the oracle.
+
+    Args:
+        module: a module in float64, or the proxy of one; the first counts if it returns several things.
+        oracle: called with a state and the inputs, returns the right result.
+        state: the module's weights.
+        inputs: what the module is called with.
+    """
+    with torch.enable_grad():
+        leaves = {name: value.detach().clone().requires_grad_() for name, value in state.items()}
+        expected = oracle(leaves, *inputs)
+        direction = randn(*expected.shape)
+        module.zero_grad()
+        result = call(module, *inputs)
+        result = result[0] if isinstance(result, tuple | list) else result
+        assert result.requires_grad, (
+            "the result is cut off from the graph, so that nothing can learn: remove `.detach()`, `.data` or "
+            "`torch.no_grad()`"
+        )
+        (result * direction).sum().backward()
+        wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
+    found = {name: parameter.grad for name, parameter in module.named_parameters()}
+    for name, right in zip(leaves, wanted, strict=True):
+        # The bias of the keys moves all scores of a row alike, so that its gradient is zero but for rounding.
+        learns = right is not None and right.abs().max() > 1e-9
+        assert not learns or (found[name] is not None and found[name].any()), (
+            f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the result "
+            "(`.detach()`, `.data`, `torch.no_grad()`?)"
+        )
+    for name, right in zip(leaves, wanted, strict=True):
+        zeros = torch.zeros_like(leaves[name])
+        got = zeros if found[name] is None else found[name]
+        right = zeros if right is None else right
+        expect_close(got, right, f"the gradient of the parameter `{name}`", tolerance=1e-7)
+
+
+def expect_same_in_eval(module: nn.Module, inputs: Sequence[Any], name: str, expected: Tensor | None = None) -> None:
+    """Fail unless `.eval()` switches dropout off.
+
+    Args:
+        module: a module made with dropout, or the proxy of one; the first counts if it returns several things. It is
+            left in evaluation mode.
+        inputs: what it is called with.
+        name: what the message calls it.
+        expected: the right result.
+    """
+    module.eval()
+    first, second = (call(module, *inputs) for _ in range(2))
+    first, second = (r[0] if isinstance(r, tuple | list) else r for r in (first, second))
+    expect_tensor(first)
+    assert torch.equal(first, second), (
+        f"{name} gives two results for the same input after `.eval()`: dropout is still active in evaluation; "
+        "use an `nn.Dropout`, or pass `training=self.training`"
+    )
+    if expected is not None:
+        expect_close(first, expected, f"the result of {name} with dropout, after `.eval()`,")
+
+
+def expect_number(
+    value: Any, expected: float, name: str = "the result", mistakes: Mapping[str, Callable[[], float]] | None = None
+) -> None:
+    """Fail unless `value` is a Python number with this value.
+
+    Args:
+        value: what the student's code returned.
+        expected: the oracle's result.
+        name: what the message calls it.
+        mistakes: typical causes, each with a function that computes what that mistake would give; the first that
+            matches is named in the message.
+    """
+    assert value is not None, f"{name} is None: is there a `return`?"
+    assert isinstance(value, int | float) and not isinstance(value, Tensor), (
+        f"{name} should be a Python float, got a {value.__class__.__name__} ({value!r}); `.item()` makes one"
+    )
+    if math.isclose(value, expected, rel_tol=1e-5, abs_tol=1e-6):
+        return
+    cause = ""
+    for likely, compute in (mistakes or {}).items():
+        try:
+            wrong = compute()
+        except (ArithmeticError, ValueError, IndexError, RuntimeError):
+            continue  # this mistake cannot be made with these numbers
+        if math.isclose(value, wrong, rel_tol=1e-5, abs_tol=1e-6) and not math.isclose(wrong, expected, abs_tol=1e-6):
+            cause = f". Likely cause: {likely}"
+            break
+    raise AssertionError(f"{name} should be {expected:.6g}, got {value:.6g}{cause}")
 
 
 def call(function: Callable, *args: Any, **kwargs: Any) -> Any:

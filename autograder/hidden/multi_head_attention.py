@@ -14,15 +14,18 @@ from autograder.checks import (
     expect_gradients,
     expect_matches,
     expect_no_loop,
+    expect_parameter_gradients,
+    expect_parameters,
     expect_raises,
-    expect_tensor,
+    expect_same_in_eval,
     place,
-    randint,
+    rand_mask,
     randn,
     randomise,
     record_calls,
     unchanged,
 )
+from autograder.hidden.formulas import linear
 
 # ---- splitting and merging
 
@@ -128,10 +131,6 @@ def _weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float | None = No
     return _softmax(q @ k.mT / (scale or q.shape[-1] ** 0.5), _for_heads(mask))
 
 
-def _linear(state: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
-    return nn.functional.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
-
-
 def _multi_head(
     queries: Tensor,
     keys: Tensor,
@@ -149,16 +148,12 @@ def _multi_head(
 ) -> tuple[Tensor, Tensor]:
     """Attention by the formula; each keyword after `narrow` can be replaced by a mistake."""
     if narrow:
-        q, k, v = (
-            _linear(state, name, split(x, heads)) for name, x in zip(names, (queries, keys, values), strict=True)
-        )
+        q, k, v = (linear(state, name, split(x, heads)) for name, x in zip(names, (queries, keys, values), strict=True))
     else:
-        q, k, v = (
-            split(_linear(state, name, x), heads) for name, x in zip(names, (queries, keys, values), strict=True)
-        )
+        q, k, v = (split(linear(state, name, x), heads) for name, x in zip(names, (queries, keys, values), strict=True))
     weights = weigh(q, k, mask)
     merged = merge(weights @ v)
-    return (finish(merged) if finish else _linear(state, "WO", merged)), weights
+    return (finish(merged) if finish else linear(state, "WO", merged)), weights
 
 
 # ---- mistakes: for each cause, the keyword of _multi_head that makes it
@@ -308,16 +303,6 @@ def _extended(mistakes: dict[str, dict[str, Any]], oracle: Callable) -> dict[str
 # ---- what both modules are held to
 
 
-def _expect_parameters(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], advice: str) -> None:
-    """Fail unless the module has exactly these parameters."""
-    found = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
-    for name, shape in shapes.items():
-        assert name in found, f"the parameter `{name}` is missing (there are: {', '.join(found) or 'none'}). {advice}"
-        assert found[name] == shape, f"`{name}` should have shape {shape}, got {found[name]}. {advice}"
-    extra = sorted(set(found) - set(shapes))
-    assert not extra, f"there should be no parameter `{extra[0]}`. {advice}"
-
-
 class _Copies:
     """A student's module in float32, in float64 and on the meta device, with the same random weights."""
 
@@ -337,38 +322,8 @@ class _Copies:
         return (self.single if first.dtype == torch.float32 else self.double)(first, *others)
 
 
-def _expect_parameter_gradients(
-    module: nn.Module, oracle: Callable, state: Mapping[str, Tensor], inputs: tuple[Tensor, ...]
-) -> None:
-    """Fail unless each parameter receives the gradient that it receives in the oracle.
-
-    Args:
-        module: the student's module in float64, with the weights of `state`.
-        oracle: called with `inputs` and a state, returns the right output.
-        state: the weights.
-        inputs: arguments.
-    """
-    leaves = {name: value.clone().requires_grad_() for name, value in state.items()}
-    expected = oracle(*inputs, state=leaves)
-    direction = randn(*expected.shape)
-    (expected * direction).sum().backward()
-    module.zero_grad()
-    result = module(*inputs)
-    result = result[0] if isinstance(result, tuple) else result
-    assert result.requires_grad, (
-        "the output is cut off from the parameters, so nothing can learn: remove `.detach()` or `torch.no_grad()`"
-    )
-    (result * direction).sum().backward()
-    gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
-    for name, leaf in leaves.items():
-        learns = leaf.grad.abs().max() > 1e-9  # the bias of the keys never does
-        assert not learns or (gradients[name] is not None and gradients[name].any()), (
-            f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the output "
-            "(`.detach()`, `.data`, `torch.no_grad()`?)"
-        )
-    for name, leaf in leaves.items():
-        got = torch.zeros_like(leaf) if gradients[name] is None else gradients[name]
-        expect_close(got, leaf.grad, f"the gradient with respect to `{name}`", tolerance=1e-7)
+def _expect_gradients_of_copy(copies: _Copies, oracle: Callable, *inputs: Tensor) -> None:
+    expect_parameter_gradients(copies.double, lambda state, *inputs: oracle(*inputs, state=state), copies.state, inputs)
 
 
 def _expect_same_calls(small: nn.Module, few: tuple[Any, ...], large: nn.Module, many: tuple[Any, ...]) -> None:
@@ -380,22 +335,16 @@ def _expect_same_calls(small: nn.Module, few: tuple[Any, ...], large: nn.Module,
     )
 
 
-def _random_mask(*shape: int) -> Tensor:
-    """A random mask in which every row allows something."""
-    mask = randint(0, 2, shape).bool()
-    return mask | nn.functional.one_hot(randint(0, shape[-1], shape[:-1]), shape[-1]).bool()
-
-
 def _masks(batch: int, heads: int, n: int, m: int) -> list[Tensor]:
     """A mask of each allowed shape, and one with rows that may attend to nothing."""
-    empty = _random_mask(batch, n, m)
+    empty = rand_mask(batch, n, m)
     empty[-1, 0] = False
     empty[0, -1] = False
     return [
-        _random_mask(batch, n, m),
-        _random_mask(n, m),
-        _random_mask(batch, 1, m),
-        _random_mask(batch, heads, n, m),
+        rand_mask(batch, n, m),
+        rand_mask(n, m),
+        rand_mask(batch, 1, m),
+        rand_mask(batch, heads, n, m),
         empty,
     ]
 
@@ -404,10 +353,10 @@ def _masks(batch: int, heads: int, n: int, m: int) -> list[Tensor]:
 
 # (B, n, heads, d/h): batch, length and heads equal first, so that dimensions can be mixed up without a crash.
 _NARROW_SIZES = [(2, 2, 2, 3), (2, 5, 3, 4), (3, 4, 2, 5), (1, 6, 4, 2), (4, 1, 3, 2), (2, 3, 1, 5), (2, 4, 3, 1)]
-_NARROW_ADVICE = (
-    "Wq, Wk and Wv are `nn.Linear(dim // heads, dim // heads, bias=False)`, one each for all heads; WO is "
+_NARROW_HINTS = {
+    "W": "Wq, Wk and Wv are `nn.Linear(dim // heads, dim // heads, bias=False)`, one each for all heads; WO is "
     "`nn.Linear(dim, dim)`"
-)
+}
 
 
 def _narrow(x: Tensor, mask: Tensor | None = None, *, state: Mapping[str, Tensor], heads: int, **wrong: Any) -> Tensor:
@@ -431,7 +380,7 @@ def _narrow_mistakes(state: Mapping[str, Tensor], heads: int, dim: int) -> dict[
 def _narrow_copies(cls: Callable, dim: int, heads: int) -> _Copies:
     slice_ = (dim // heads, dim // heads)
     shapes = {"Wq.weight": slice_, "Wk.weight": slice_, "Wv.weight": slice_}
-    _expect_parameters(call(cls, dim, heads), {**shapes, "WO.weight": (dim, dim), "WO.bias": (dim,)}, _NARROW_ADVICE)
+    expect_parameters(call(cls, dim, heads), {**shapes, "WO.weight": (dim, dim), "WO.bias": (dim,)}, _NARROW_HINTS)
     return _Copies(cls, dim, heads)
 
 
@@ -446,7 +395,7 @@ def check_narrow_values(cls: Callable) -> None:
         expect_matches(copies, oracle, [case], mistakes, "the output", gradients=False)
         x = case["x"].double()
         expect_device(copies.elsewhere, {"x": x})
-        _expect_parameter_gradients(copies.double, partial(_narrow, heads=heads), copies.state, (x,))
+        _expect_gradients_of_copy(copies, partial(_narrow, heads=heads), x)
         expect_gradients(copies, oracle, case, mistakes)
     small, large = call(cls, 4, 2), call(cls, 15, 5)
     _expect_same_calls(small, (randn(2, 3, 4, dtype=torch.float32),), large, (randn(4, 6, 15, dtype=torch.float32),))
@@ -478,7 +427,7 @@ _WIDE_SIZES = [
     (2, 3, 1, 4, 1),
     (3, 2, 4, 1, 5),
 ]
-_WIDE_ADVICE = "Wq, Wk, Wv and WO are `nn.Linear(dim, dim)`, each with its bias"
+_WIDE_HINTS = {"W": "Wq, Wk, Wv and WO are `nn.Linear(dim, dim)`, each with its bias"}
 
 
 def _wide(
@@ -536,7 +485,7 @@ def _wide_copies(cls: Callable, dim: int, heads: int) -> _Copies:
     shapes = {}
     for name in ("Wq", "Wk", "Wv", "WO"):
         shapes |= {f"{name}.weight": (dim, dim), f"{name}.bias": (dim,)}
-    _expect_parameters(call(cls, dim, heads), shapes, _WIDE_ADVICE)
+    expect_parameters(call(cls, dim, heads), shapes, _WIDE_HINTS)
     return _Copies(cls, dim, heads)
 
 
@@ -580,8 +529,8 @@ def check_wide_values(cls: Callable) -> None:
         inputs = _wide_inputs(batch, n, m, dim)
         _wide_cases(copies, heads, dim, [{**inputs, "mask": None}], "")
         expect_device(copies.elsewhere, {name: value.double() for name, value in inputs.items()})
-        doubles = tuple(value.double() for value in inputs.values())
-        _expect_parameter_gradients(copies.double, partial(_wide, heads=heads), copies.state, doubles)
+        doubles = [value.double() for value in inputs.values()]
+        _expect_gradients_of_copy(copies, partial(_wide, heads=heads), *doubles)
         for part in (0, 1):
             oracle = partial(_wide, state=copies.state, heads=heads, part=part)
             expect_gradients(_part(copies, part), oracle, {**inputs, "mask": None})
@@ -631,13 +580,8 @@ def _check_dropout(cls: Callable, probability: float) -> None:
     inputs = {"queries": queries, "keys": keys, "values": values}
     right, weights = _multi_head(queries, keys, values, None, state=state, heads=heads)
 
-    module.eval()
-    output, returned = call(module, *inputs.values())
-    expect_tensor(output, right.shape, name="the output")
-    assert torch.allclose(output, right, atol=1e-9), (
-        f"with dropout={probability} the output in eval mode should be the one without dropout: dropout is active in "
-        "eval (`F.dropout` needs `training=self.training`; an `nn.Dropout` in `self` knows by itself)"
-    )
+    expect_same_in_eval(module, [*inputs.values()], f"the module with dropout={probability}", right)
+    _, returned = call(module, *inputs.values())
     expect_close(returned, weights, "the weights in eval mode")
 
     module.train()

@@ -12,7 +12,9 @@ from autograder.checks import (
     expect_close,
     expect_device,
     expect_gradients,
+    expect_parameter_gradients,
     expect_raises,
+    expect_same_in_eval,
     expect_tensor,
     place,
     randint,
@@ -297,12 +299,8 @@ def _check_dropout(module: Any, x: Tensor, parts: Sequence[tuple[str, Callable[[
         x: its input, large enough to count.
         parts: likely mistakes: the cause, and the values that each entry could then have, given the scale.
     """
-    module.eval()
-    plain, again = module(x), module(x)
-    assert torch.equal(plain, again), (
-        "with dropout=0.25 two calls in eval mode differ: dropout is active in eval mode. "
-        "Use nn.Dropout, or F.dropout(..., training=self.training)"
-    )
+    expect_same_in_eval(module, [x], "a module with dropout=0.25")
+    plain = module(x)
     module.train()
     value = module(x)
     expect_tensor(value, plain.shape, plain.dtype, "the result while training with dropout")
@@ -334,24 +332,6 @@ def _dropout_on_parts(x: Tensor, p: Tensor, mode: str) -> list[tuple[str, Callab
             lambda s: [_joined(a, b, mode) for a in (zero, s * x) for b in (zero, s * q)],
         ),
     ]
-
-
-def _check_learns(module: Any, x: Tensor, oracle: Callable[[Tensor], Tensor], mistakes: Mapping | None = None) -> None:
-    """The gradient of `weight`, against that of an oracle which takes the weight."""
-    module.zero_grad()
-    result = module(x)
-    assert result.requires_grad, (
-        "no gradient reaches `weight`: the result is cut off from it (`.detach()`, `.data`, `torch.no_grad()`?)"
-    )
-    direction = randn(*result.shape)
-    (result * direction).sum().backward()
-    gradient = dict(module.named_parameters())["weight"].grad
-    assert gradient is not None, (
-        "no gradient reaches `weight`: the result is cut off from it (`.detach()`, `.data`, `torch.no_grad()`?)"
-    )
-    weight = dict(module.named_parameters())["weight"].detach().clone().requires_grad_()
-    (oracle(weight) * direction).sum().backward()
-    expect_close(gradient, weight.grad, "the gradient of `weight`", mistakes, tolerance=1e-7)
 
 
 def _common_checks(make: Callable, table_of: Callable[[Any], Tensor], mode: str) -> None:
@@ -436,6 +416,11 @@ def _randomised_weight(module: Any) -> Tensor:
     return dict(module.named_parameters())["weight"].detach().double()
 
 
+def _expect_weight_learns(module: Any, oracle: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> None:
+    state = {"weight": dict(module.named_parameters())["weight"]}
+    expect_parameter_gradients(module, lambda state, x: oracle(state["weight"], x), state, [x])
+
+
 def _check_weight(module: Any, rows: int, dim: int, what: str) -> None:
     parameters = dict(module.named_parameters())
     assert "weight" in parameters, (
@@ -466,7 +451,7 @@ def check_position_embedding_join(cls: type[nn.Module]) -> None:
         _randomised_weight(module)
         module.double()
         x = randn(2, 4, 3)
-        _check_learns(module, x, lambda weight, x=x, mode=mode: _joined(x, weight[:4], mode))
+        _expect_weight_learns(module, lambda weight, x, mode=mode: _joined(x, weight[:4], mode), x)
     _check_weight(cls(3), 512, 3, "the default max_len")
     default, x = cls(3), randn(2, 4, 3, dtype=torch.float32)
     expected = _joined(x.double(), _randomised_weight(default)[:4], "add")
@@ -542,7 +527,7 @@ def check_position_embedding_expand(cls: type[nn.Module]) -> None:
     module = cls(3, max_len=2, mode="expand").double()
     _randomised_weight(module)
     x = randint(-5, 6, (3, 4))
-    _check_learns(module, x, lambda weight: _looked_up(x, weight))
+    _expect_weight_learns(module, lambda weight, x: _looked_up(x, weight), x)
     module = cls(10, dropout=0.25, max_len=5, mode="expand")
     _randomised_weight(module)
     _check_dropout(module, randint(-9, 10, (8, 40)), [])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from autograder.checks import call, expect_close, expect_gradients, expect_matches, place, rand_weights, randint, randn
+from autograder.checks import call, expect_close, expect_gradients, expect_matches, place, rand_mask, randint, randn
 
 # Sizes of d are squares, so that a root taken in float32 is as good as one in float64. Equal lengths come first: there
 # a mix-up of two sizes gives a wrong value, which can be diagnosed, instead of a crash.
@@ -176,44 +176,33 @@ def _queries_keys(sizes: tuple[tuple[int, ...], int, int, int]) -> dict[str, Ten
     return {"queries": randn(*leading, n, dim), "keys": randn(*leading, m, dim)}
 
 
-def _mask(*shape: int, empty_row: bool = False) -> Tensor:
-    """A random mask that allows and blocks something in each row of more than one key; one row can be empty."""
-    mask = rand_weights(*shape) > 1.0 / (shape[-1] + 1)
-    if shape[-1] > 1:
-        blocked, allowed = randint(0, shape[-1], (*shape[:-1], 1)), randint(1, shape[-1], (*shape[:-1], 1))
-        mask = mask.scatter(-1, blocked, False).scatter(-1, (blocked + allowed) % shape[-1], True)
-    if empty_row:
-        mask.view(-1, shape[-1])[-1] = False
-    return mask
-
-
 def _masked_cases(heads: bool) -> list[tuple[tuple[tuple[int, ...], int, int, int], Tensor]]:
     """Sizes and a mask for each way in which a mask broadcasts."""
     if heads:
         equal, unequal = ((2, 3), 5, 5, 4), ((2, 3), 4, 6, 9)
         return [
-            (equal, _mask(2, 3, 5, 5)),
-            (equal, _mask(5, 5)),
-            (unequal, _mask(2, 1, 1, 6)),
-            (unequal, _mask(2, 1, 4, 6)),
-            (unequal, _mask(1, 3, 4, 6)),
-            (unequal, _mask(4, 6)),
-            (unequal, _mask(2, 3, 4, 6, empty_row=True)),
-            (unequal, _mask(2, 1, 1, 6, empty_row=True)),
+            (equal, rand_mask(2, 3, 5, 5)),
+            (equal, rand_mask(5, 5)),
+            (unequal, rand_mask(2, 1, 1, 6)),
+            (unequal, rand_mask(2, 1, 4, 6)),
+            (unequal, rand_mask(1, 3, 4, 6)),
+            (unequal, rand_mask(4, 6)),
+            (unequal, rand_mask(2, 3, 4, 6, empty_row=True)),
+            (unequal, rand_mask(2, 1, 1, 6, empty_row=True)),
             (((1, 1), 1, 1, 1), torch.tensor([[True]])),
-            (((), 3, 5, 4), _mask(3, 5, empty_row=True)),
+            (((), 3, 5, 4), rand_mask(3, 5, empty_row=True)),
         ]
     equal, unequal = ((2,), 5, 5, 4), ((3,), 4, 6, 9)
     return [
-        (equal, _mask(2, 5, 5)),
+        (equal, rand_mask(2, 5, 5)),
         (equal, torch.ones(5, 5, dtype=torch.bool).tril()),
-        (unequal, _mask(3, 1, 6)),
-        (unequal, _mask(4, 6)),
-        (unequal, _mask(3, 4, 6)),
-        (unequal, _mask(3, 4, 6, empty_row=True)),
-        (unequal, _mask(3, 1, 6, empty_row=True)),
+        (unequal, rand_mask(3, 1, 6)),
+        (unequal, rand_mask(4, 6)),
+        (unequal, rand_mask(3, 4, 6)),
+        (unequal, rand_mask(3, 4, 6, empty_row=True)),
+        (unequal, rand_mask(3, 1, 6, empty_row=True)),
         (unequal, torch.ones(1, 1, 6, dtype=torch.bool)),
-        (((2,), 2, 1, 4), _mask(2, 2, 1)),
+        (((2,), 2, 1, 4), rand_mask(2, 2, 1)),
     ]
 
 
@@ -363,7 +352,7 @@ def check_query_key_weights_masked(function: Callable) -> None:
         )
     # Scores of -1e5 for the allowed keys, exact in every dtype that is tried.
     low = {"queries": torch.full((2, 3, 4), -200.0), "keys": torch.full((2, 5, 4), 250.0) + randint(0, 3, (2, 5, 1))}
-    mask = _mask(2, 3, 5)
+    mask = rand_mask(2, 3, 5)
     _expect_exact_zeros(call(function, *low.values(), mask), mask, "when the scores of the allowed keys are near -1e5")
     expect_matches(
         function,
@@ -374,7 +363,7 @@ def check_query_key_weights_masked(function: Callable) -> None:
         False,
     )
     _expect_half(
-        function, _weights, _queries_keys(((3,), 4, 6, 9)), _mask(3, 4, 6, empty_row=True), "the weight matrix"
+        function, _weights, _queries_keys(((3,), 4, 6, 9)), rand_mask(3, 4, 6, empty_row=True), "the weight matrix"
     )
 
 
@@ -394,7 +383,7 @@ def _check_masked_weights(function: Callable, oracle: Callable, inputs: Callable
 
 
 def _expect_mask_by_name(function: Callable, names: list[str], oracle: Callable) -> None:
-    inputs, mask = _queries_keys(((2,), 3, 5, 4)), _mask(3, 5)
+    inputs, mask = _queries_keys(((2,), 3, 5, 4)), rand_mask(3, 5)
     if "values" in names:
         inputs["values"] = randn(2, 5, 6)
     by_name = {name: inputs[name] for name in names}
@@ -406,12 +395,12 @@ def _expect_mask_by_name(function: Callable, names: list[str], oracle: Callable)
 def check_fix_mask_fill(function: Callable) -> None:
     """The weights that the leaky function should have given."""
     _check_masked_weights(function, _rows, _only_scores, _FIX_MISTAKES)
-    low = {"scores": -1e5 - randint(0, 4, (2, 3, 5)).double(), "mask": _mask(2, 3, 5)}
+    low = {"scores": -1e5 - randint(0, 4, (2, 3, 5)).double(), "mask": rand_mask(2, 3, 5)}
     _expect_exact_zeros(call(function, *low.values()), low["mask"], "when the allowed scores are near -1e5")
     expect_matches(function, _rows, [low], _LOW_MISTAKES, "for very low scores, the weight matrix", gradients=False)
     high = {"scores": 1e4 * low["mask"].logical_not() + randint(0, 4, (2, 3, 5)).double(), "mask": low["mask"]}
     expect_matches(function, _rows, [high], _MASK_MISTAKES, "when blocked scores are large, the weight matrix", False)
-    _expect_half(function, _rows, {"scores": randn(3, 4, 6)}, _mask(3, 4, 6, empty_row=True), "the weight matrix")
+    _expect_half(function, _rows, {"scores": randn(3, 4, 6)}, rand_mask(3, 4, 6, empty_row=True), "the weight matrix")
 
 
 def _only_scores(sizes: tuple[tuple[int, ...], int, int, int]) -> dict[str, Tensor]:
@@ -498,4 +487,6 @@ def check_scaled_dot_product_attention_masked(function: Callable) -> None:
     assert torch.allclose(moved, output, atol=1e-9), (
         "a blocked position changes the output: its weight must be exactly 0"
     )
-    _expect_half(output_of, _output, _attention_inputs(((3,), 4, 6, 9)), _mask(3, 4, 6, empty_row=True), "the output")
+    _expect_half(
+        output_of, _output, _attention_inputs(((3,), 4, 6, 9)), rand_mask(3, 4, 6, empty_row=True), "the output"
+    )

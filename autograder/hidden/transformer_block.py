@@ -12,39 +12,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from autograder.checks import (
+    build,
     call,
     expect_close,
     expect_device,
     expect_gradients,
     expect_not_calling,
-    expect_tensor,
+    expect_parameter_gradients,
+    expect_same_in_eval,
     place,
-    randint,
+    rand_mask,
     randn,
     randomise,
     unchanged,
 )
+from autograder.hidden.formulas import feed_forward, layer_norm, multi_head_attention
 
 State = dict[str, Tensor]
-
-
-def _build(
-    make: Callable[[], nn.Module], shapes: Mapping[str, tuple[int, ...]], hints: Mapping[str, str], dtype: torch.dtype
-) -> tuple[nn.Module, State]:
-    """A module with random weights, and the same weights in float64, once its parameters are the ones promised."""
-    module = call(make)
-    parameters = dict(module.named_parameters())
-    for name, shape in shapes.items():
-        hint = next((f": {text}" for part, text in hints.items() if part in name), "")
-        assert name in parameters, f"the parameter `{name}` is missing among {sorted(parameters)}{hint}"
-        found = tuple(parameters[name].shape)
-        assert found == shape, f"the parameter `{name}` should have shape {shape}, it has {found}{hint}"
-    more = sorted(parameters.keys() - shapes.keys())
-    assert not more, f"the parameter `{more[0]}` should not be there: the exercise names all that are needed"
-    module.to(dtype)
-    randomise(module)
-    state = module.state_dict()
-    return module, {name: state[name].double() for name in shapes}
 
 
 def _expect_values(
@@ -61,40 +45,6 @@ def _expect_values(
         value = call(module, x, *more)
     right = x.double()
     expect_close(value, oracle(right), name, {c: lambda f=f: f(right) for c, f in mistakes.items()}, x.dtype)
-
-
-def _expect_parameter_gradients(
-    module: nn.Module, state: State, oracle: Callable[[State, Tensor], Tensor], x: Tensor
-) -> None:
-    """Each parameter's gradient is the oracle's."""
-    with torch.enable_grad():
-        leaves = {name: value.clone().requires_grad_() for name, value in state.items()}
-        expected = oracle(leaves, x)
-        direction = randn(*expected.shape)
-        module.zero_grad()
-        (module(x) * direction).sum().backward()
-        wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
-    found = {name: parameter.grad for name, parameter in module.named_parameters()}
-    for name, right in zip(leaves, wanted, strict=True):
-        # A bias of the keys moves all scores of a row alike, so that its gradient is zero but for rounding.
-        if found[name] is None and right.abs().max() > 1e-9:
-            raise AssertionError(
-                f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the result"
-            )
-        if found[name] is not None:
-            expect_close(found[name], right, f"the gradient of the parameter `{name}`", tolerance=1e-7)
-
-
-def _expect_same_in_eval(module: nn.Module, x: Tensor, expected: Tensor, name: str) -> None:
-    """With dropout set, `.eval()` switches it off."""
-    module.eval()
-    first, second = call(module, x), call(module, x)
-    expect_tensor(first, expected.shape)
-    assert torch.equal(first, second), (
-        f"{name} gives two results for the same input after `.eval()`: dropout is still active in evaluation; "
-        "use an `nn.Dropout`, or pass `training=self.training`"
-    )
-    expect_close(first, expected, f"{name} with dropout, after `.eval()`,")
 
 
 # ---- LayerNorm
@@ -200,7 +150,7 @@ def check_layer_norm_class(cls: Callable) -> None:
         for eps in (None, 0.7):  # the default, and one so large that its place matters
             _check_norm_values(cls, shape, eps)
 
-    module, state = _build(lambda: cls(5), {"weight": (5,), "bias": (5,)}, {}, torch.float64)
+    module, state = build(lambda: cls(5), {"weight": (5,), "bias": (5,)})
     x = randn(2, 3, 5)
     expect_not_calling(module, [x], _LIBRARY, "write this exercise with means, squares and roots")
     cut = (
@@ -208,7 +158,7 @@ def check_layer_norm_class(cls: Callable) -> None:
         "(no `detach`, no `torch.no_grad()`)"
     )
     expect_gradients(module, partial(_torch_norm, state), {"x": x}, {cut: lambda x: _norm(state, x, 1e-5, cut=True)})
-    _expect_parameter_gradients(module, state, _torch_norm, x)
+    expect_parameter_gradients(module, _torch_norm, state, [x])
     _check_norm_extremes(module.to(torch.float32), state)
     module.eval()
     after = call(module, x.float())
@@ -219,7 +169,7 @@ def check_layer_norm_class(cls: Callable) -> None:
 def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None) -> None:
     options, value, dim = {} if eps is None else {"eps": eps}, 1e-5 if eps is None else eps, shape[-1]
     for dtype in (torch.float32, torch.float64):
-        module, state = _build(lambda: cls(dim, **options), {"weight": (dim,), "bias": (dim,)}, {}, dtype)
+        module, state = build(lambda: cls(dim, **options), {"weight": (dim,), "bias": (dim,)}, dtype=dtype)
         # Features far enough apart that rounding in float32 stays small against their variance.
         x = (randn(*shape) + 2 * torch.arange(dim)).to(dtype)
         _expect_values(
@@ -243,20 +193,13 @@ def _check_norm_extremes(module: nn.Module, state: State) -> None:
 # ---- the feed-forward networks
 
 
-def _feed(state: State, x: Tensor, prefix: str = "", act: Callable[[Tensor], Tensor] = F.relu) -> Tensor:
-    """The network from the formula; the weights may be those of a convolution of width 1."""
-    weights = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-    hidden = act(x @ weights["inner.weight"].flatten(1).T + weights["inner.bias"])
-    return hidden @ weights["outer.weight"].flatten(1).T + weights["outer.bias"]
-
-
 def _same(x: Tensor) -> Tensor:
     return x
 
 
 def _feed_mistakes(state: State) -> dict[str, Callable[[Tensor], Tensor]]:
     def network(x: Tensor, act: Callable[[Tensor], Tensor] = F.relu) -> Tensor:
-        return _feed(state, x, act=act)
+        return feed_forward(state, "", x, act)
 
     def without_bias(x: Tensor) -> Tensor:
         return network(x) - state["outer.bias"]
@@ -286,7 +229,7 @@ def _turned(state: State, into: str, out: str) -> Callable[[Tensor], Tensor]:
     def network(x: Tensor) -> Tensor:
         batch, n, dim = x.shape
         first = x.reshape(batch, dim, n) if into == "view" else x.mT
-        y = _feed(state, first.mT).mT  # positions are the last dimension for a convolution
+        y = feed_forward(state, "", first.mT).mT  # positions are the last dimension for a convolution
         return y.reshape(batch, n, dim) if out == "view" else y.mT
 
     return network
@@ -299,26 +242,26 @@ _SEQUENCES = [(4, 4, 4, 4), (2, 3, 5, 7), (3, 5, 4, 2), (1, 6, 3, 8), (4, 1, 5, 
 def _check_feed_forward(cls: Callable, width: tuple[int, ...], hints: Mapping[str, str], mistakes: Callable) -> None:
     """Values, gradients, device, and that positions do not touch each other."""
 
-    def build(dim: int, hidden: int, dtype: torch.dtype) -> tuple[nn.Module, State]:
+    def network(dim: int, hidden: int, dtype: torch.dtype) -> tuple[nn.Module, State]:
         shapes = {
             "inner.weight": (hidden, dim, *width),
             "inner.bias": (hidden,),
             "outer.weight": (dim, hidden, *width),
             "outer.bias": (dim,),
         }
-        return _build(lambda: cls(dim, hidden), shapes, hints, dtype)
+        return build(lambda: cls(dim, hidden), shapes, hints, dtype)
 
-    build(3, 5, torch.float32)  # unequal sizes first: they show which of the two is where
+    network(3, 5, torch.float32)  # unequal sizes first: they show which of the two is where
     for batch, n, dim, hidden in _SEQUENCES:
         for dtype in (torch.float32, torch.float64):
-            module, state = build(dim, hidden, dtype)
+            module, state = network(dim, hidden, dtype)
             x = randn(batch, n, dim, dtype=dtype)
             name = f"the result for (B, n, d) = {(batch, n, dim)} and {hidden} hidden features"
-            _expect_values(module, lambda x, s=state: _feed(s, x), x, mistakes(state), name)
-    module, state = build(4, 6, torch.float64)
+            _expect_values(module, lambda x, s=state: feed_forward(s, "", x), x, mistakes(state), name)
+    module, state = network(4, 6, torch.float64)
     x = randn(2, 3, 4)
-    expect_gradients(module, lambda x: _feed(state, x), {"x": x}, mistakes(state))
-    _expect_parameter_gradients(module, state, _feed, x)
+    expect_gradients(module, lambda x: feed_forward(state, "", x), {"x": x}, mistakes(state))
+    expect_parameter_gradients(module, lambda s, x: feed_forward(s, "", x), state, [x])
     expect_device(module.to("meta"), {"x": x})
 
 
@@ -333,7 +276,7 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
     module = call(cls, 4, 6, dropout=0.5)
     state = randomise(module.to(torch.float64))
     x = randn(2, 3, 4)
-    _expect_same_in_eval(module, x, _feed(state, x), "the network")
+    expect_same_in_eval(module, [x], "the network", feed_forward(state, "", x))
 
     module = call(cls, 4, 6, dropout=1.0)
     state = randomise(module.to(torch.float64))
@@ -342,9 +285,11 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
         state["outer.bias"].expand(2, 3, 4),
         "while training with dropout=1.0 nothing hidden survives, so that only `outer`'s bias is left: the result",
         {
-            "the argument `dropout` has no effect": lambda: _feed(state, x),
+            "the argument `dropout` has no effect": lambda: feed_forward(state, "", x),
             "dropout acts on the result: it belongs between ReLU and `outer`": lambda: torch.zeros_like(x),
-            "dropout acts on the input: it belongs between ReLU and `outer`": lambda: _feed(state, torch.zeros_like(x)),
+            "dropout acts on the input: it belongs between ReLU and `outer`": lambda: feed_forward(
+                state, "", torch.zeros_like(x)
+            ),
         },
     )
     # One hidden feature that is always 1, passed on as it is: what comes out is what dropout makes of it.
@@ -394,10 +339,10 @@ class _Parts:
     mask: Tensor | None = None
 
     def norm_1(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, x.shape[-1:], self.state["norm_1.weight"], self.state["norm_1.bias"])
+        return layer_norm(self.state, "norm_1", x)
 
     def norm_2(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, x.shape[-1:], self.state["norm_2.weight"], self.state["norm_2.bias"])
+        return layer_norm(self.state, "norm_2", x)
 
     def attend(self, queries: Tensor, others: Tensor | None = None) -> Tensor:
         return self._attend(queries, others, self.heads, self.mask)
@@ -412,23 +357,14 @@ class _Parts:
         return self._attend(x, None, 1, self.mask)
 
     def feed(self, x: Tensor) -> Tensor:
-        return _feed(self.state, x, "feed_forward.")
+        return feed_forward(self.state, "feed_forward.", x)
 
     def linear_feed(self, x: Tensor) -> Tensor:
-        return _feed(self.state, x, "feed_forward.", _same)
+        return feed_forward(self.state, "feed_forward.", x, _same)
 
     def _attend(self, queries: Tensor, others: Tensor | None, heads: int, mask: Tensor | None) -> Tensor:
-        def linear(name: str, x: Tensor) -> Tensor:
-            return F.linear(x, self.state[f"attention.{name}.weight"], self.state[f"attention.{name}.bias"])
-
         others = queries if others is None else others
-        q, k, v = (
-            linear(name, x).unflatten(-1, (heads, -1)).transpose(1, 2)
-            for name, x in (("Wq", queries), ("Wk", others), ("Wv", others))
-        )
-        mask = mask.unsqueeze(1) if mask is not None and mask.dim() == 3 else mask
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return linear("WO", y.transpose(1, 2).flatten(2))
+        return multi_head_attention(self.state, "attention.", queries, others, heads, mask)
 
 
 def _post(p: _Parts, x: Tensor, sign: tuple = (1, 1), keep: tuple = (1, 1), **other: Callable) -> Tensor:
@@ -583,10 +519,7 @@ def _mask(kind: str | None, batch: int, n: int, heads: int) -> Tensor | None:
     if kind == "causal":
         return torch.ones(n, n, dtype=torch.bool).tril()
     shape = {"square": (n, n), "padding": (batch, 1, n), "items": (batch, n, n), "heads": (batch, heads, n, n)}[kind]
-    mask = randint(0, 2, shape).bool()
-    mask[..., 0] = True
-    mask[..., -1] = False
-    return mask
+    return rand_mask(*shape)
 
 
 def _block(
@@ -627,7 +560,7 @@ def _block(
         "norm_": "`norm_1` and `norm_2` are two LayerNorms over `dim` features",
         "feed_forward": "`feed_forward` is the FeedForward of exercise 6.2",
     }
-    return _build(lambda: module, shapes, hints, dtype)
+    return build(lambda: module, shapes, hints, dtype)
 
 
 def _check_block(cls: Callable, norm_first: bool, right: Callable, mistakes: _Mistakes) -> None:
@@ -653,14 +586,14 @@ def _check_block(cls: Callable, norm_first: bool, right: Callable, mistakes: _Mi
     module, state = _block(cls, 6, 2, 5, norm_first, torch.float64)
     x = randn(2, 3, 6)
     expect_gradients(module, lambda x: right(_Parts(state, 2), x), {"x": x})
-    _expect_parameter_gradients(module, state, lambda s, x: right(_Parts(s, 2), x), x)
+    expect_parameter_gradients(module, lambda s, x: right(_Parts(s, 2), x), state, [x])
     _check_block_dropout(cls, norm_first, right)
 
 
 def _check_block_dropout(cls: Callable, norm_first: bool, right: Callable) -> None:
     x = randn(2, 3, 6)
     module, state = _block(cls, 6, 2, 5, norm_first, torch.float64, dropout=0.5)
-    _expect_same_in_eval(module, x, right(_Parts(state, 2), x), "the block")
+    expect_same_in_eval(module, [x], "the block", right(_Parts(state, 2), x))
 
     # With dropout 1 nothing of a sublayer's output survives, wherever else the block drops something.
     module, state = _block(cls, 6, 2, 5, norm_first, torch.float64, dropout=1.0)

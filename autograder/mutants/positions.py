@@ -368,7 +368,7 @@ def _joining_mutants(name: str, rows: str, whole: str) -> list[Answer]:
         edit(
             name,
             "dropout in eval mode",
-            "dropout is active in eval mode",
+            "dropout is still active in evaluation",
             (_ADD, "return F.dropout(x + p, self.dropout.p)"),
         ),
         edit(name, "no dropout", "dropout=0.25 does nothing while training", (_ADD, "return x + p")),
@@ -717,13 +717,13 @@ _EMBEDDING_MUTANTS = [
     edit(
         "PositionEmbedding",
         "expand: dropout in eval mode",
-        "dropout is active in eval mode",
+        "dropout is still active in evaluation",
         (_LOOK_UP, "return F.dropout(self.weight[row], self.dropout.p)"),
     ),
     edit(
         "PositionEmbedding",
         "expand: detached",
-        "no gradient reaches `weight`",
+        "the result is cut off from the graph",
         (_LOOK_UP, "return self.dropout(self.weight[row].detach())"),
     ),
     edit(
