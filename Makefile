@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Such as LAB_OPTIONS="--no-browser --port=9000".
 LAB_OPTIONS ?=
 
-.PHONY: help lab test grade release results bench
+.PHONY: help lab test grade release book results bench
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test     run all tests"
 	@echo "make grade    grade an example class and print the marks"
 	@echo "make release  generate notebooks/ from solutions/"
+	@echo "make book     build the web book: book/_build/html/index.html"
 	@echo "make results  train on the full data and write RESULTS.md: hours"
 	@echo "make bench    measure the grading engine against plain nbgrader"
 
@@ -39,6 +40,9 @@ grade: .venv/ready
 
 release: .venv/ready
 	$(BIN)/autograder release
+
+book: .venv/ready
+	$(BIN)/python book/build.py
 
 results: .venv/ready
 	$(BIN)/python data/download.py
