@@ -19,7 +19,7 @@ from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
+from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor, SaveCells
 from traitlets import Bool, Enum, Float, Integer
 
 from autograder.chapters import reference_modules
@@ -51,28 +51,47 @@ def open_gradebook(app: NbGrader) -> Gradebook:
     return Gradebook(url, app.coursedir.course_id or "default_course")
 
 
+def generate(app: NbGrader, chapter: Chapter, directory: Path, tell_gradebook: bool) -> None:
+    """Write a chapter's release with nbgrader's own `generate_assignment`.
+
+    Args:
+        app: nbgrader, configured.
+        chapter: the chapter whose source in `solutions/` is read.
+        directory: where its folder is put.
+        tell_gradebook: which cells the chapter has and what they are worth.
+
+    Raises:
+        CourseError: nbgrader refuses the chapter, for a solution cell without markers, say, or because the gradebook
+            holds marks for other cells than the chapter has now.
+    """
+    coursedir = CourseDirectory(parent=app)
+    coursedir.root, coursedir.db_url = app.coursedir.root, app.coursedir.db_url
+    coursedir.release_directory, coursedir.assignment_id = str(directory), chapter.folder
+    converter = GenerateAssignment(coursedir=coursedir, parent=app, force=True, no_database=not tell_gradebook)
+    if not tell_gradebook:
+        converter.preprocessors = [p for p in converter.preprocessors if p is not SaveCells]
+    try:
+        converter.start()
+    except NbGraderException as error:
+        raise CourseError(
+            f"nbgrader cannot release {chapter.folder} as it is now: {error}. If exercises were added or removed after "
+            f"a class was graded, run `nbgrader db assignment remove {chapter.folder} --force` and grade again; marks "
+            "that were given by hand in that chapter are lost"
+        ) from error
+
+
 def synchronise(app: NbGrader, chapter: Chapter) -> None:
-    """Tell the gradebook which cells a chapter has and what they are worth, as `nbgrader generate_assignment` does.
+    """Tell the gradebook which cells a chapter has and what they are worth, without a release.
 
     Args:
         app: nbgrader, configured.
         chapter: the chapter whose source in `solutions/` is read.
 
     Raises:
-        CourseError: the gradebook holds marks for other cells than the chapter has now.
+        CourseError: see `generate`.
     """
-    with tempfile.TemporaryDirectory() as release:
-        coursedir = CourseDirectory(parent=app)
-        coursedir.root, coursedir.db_url = app.coursedir.root, app.coursedir.db_url
-        coursedir.release_directory, coursedir.assignment_id = release, chapter.folder
-        try:
-            GenerateAssignment(coursedir=coursedir, parent=app, force=True).start()
-        except NbGraderException as error:
-            raise CourseError(
-                f"the gradebook cannot take {chapter.folder} as it is now: {error}. If exercises were added or removed "
-                f"after a class was graded, run `nbgrader db assignment remove {chapter.folder} --force` and grade "
-                "again; marks that were given by hand in that chapter are lost"
-            ) from error
+    with tempfile.TemporaryDirectory() as directory:
+        generate(app, chapter, Path(directory), tell_gradebook=True)
 
 
 def record(

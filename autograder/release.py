@@ -6,15 +6,10 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.apps.baseapp import NbGrader
-from nbgrader.converters import GenerateAssignment
-from nbgrader.converters.base import NbGraderException
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import SaveCells
 from rich.console import Console
 
 from autograder import gradebook
-from autograder.course import Chapter, Course, CourseError
+from autograder.course import Chapter, Course
 
 # A line of a solution shorter than this may well stand elsewhere: `return x`, `else:`.
 _TELLING = 16
@@ -37,7 +32,7 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
     complaints = []
     with tempfile.TemporaryDirectory(dir=course.root, prefix=".release-") as folder:
         for chapter in chapters:
-            generate(app, chapter, Path(folder))
+            gradebook.generate(app, chapter, Path(folder), tell_gradebook=not check)
             source = nbformat.read(course.solution(chapter), as_version=4)
             released = nbformat.read(Path(folder) / chapter.folder / f"{chapter.module}.ipynb", as_version=4)
             wrong = [*against_curriculum(chapter, source), *leaks(source, released)]
@@ -46,7 +41,6 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
             complaints += [f"{chapter.folder}: {complaint}" for complaint in wrong]
             if not check and not wrong:
                 _replace(Path(folder) / chapter.folder, course.notebook(chapter).parent)
-                gradebook.synchronise(app, chapter)
                 console.print(f"{chapter.folder} released")
     if check:
         complaints += _drift_of_curriculum(course)
@@ -55,28 +49,6 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
     for complaint in complaints:
         console.print(complaint, markup=False, highlight=False)
     return 1 if complaints else 0
-
-
-def generate(app: NbGrader, chapter: Chapter, directory: Path) -> None:
-    """Write a chapter's release with nbgrader's own `generate_assignment`, leaving the gradebook alone.
-
-    Args:
-        app: nbgrader, configured.
-        chapter: what is released.
-        directory: where its folder is put.
-
-    Raises:
-        CourseError: nbgrader refuses the chapter, for a solution cell without markers, say.
-    """
-    coursedir = CourseDirectory(parent=app)
-    coursedir.root, coursedir.release_directory = app.coursedir.root, str(directory)
-    coursedir.assignment_id = chapter.folder
-    converter = GenerateAssignment(coursedir=coursedir, parent=app, force=True, no_database=True)
-    converter.preprocessors = [p for p in converter.preprocessors if p is not SaveCells]
-    try:
-        converter.start()
-    except NbGraderException as error:
-        raise CourseError(f"nbgrader cannot release {chapter.folder}: {error}") from error
 
 
 def against_curriculum(chapter: Chapter, source: NotebookNode) -> list[str]:
