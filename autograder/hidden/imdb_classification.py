@@ -11,38 +11,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from autograder.checks import (
+    build,
     call,
     expect_close,
     expect_device,
     expect_matches,
+    expect_number,
+    expect_parameter_gradients,
     expect_raises,
+    expect_same_in_eval,
     expect_tensor,
     place,
     randint,
     randn,
-    randomise,
     unchanged,
 )
+from autograder.hidden.formulas import feed_forward, layer_norm, linear, multi_head_attention
 
 State = dict[str, Tensor]
-
-
-def _expect_number(value: Any, expected: float, name: str, mistakes: dict[str, Callable[[], float]]) -> None:
-    """A Python number with this value; the message names the first mistake that would give another."""
-    assert value is not None, f"{name} is None: is there a `return`?"
-    assert isinstance(value, int | float) and not isinstance(value, Tensor), (
-        f"{name} should be a Python float, got a {value.__class__.__name__} ({value!r}); `.item()` makes one"
-    )
-    if math.isclose(value, expected, rel_tol=1e-5, abs_tol=1e-6):
-        return
-    for cause, compute in mistakes.items():
-        try:
-            wrong = compute()
-        except (ArithmeticError, ValueError, IndexError, RuntimeError):
-            continue  # this mistake cannot be made with these numbers
-        if math.isclose(value, wrong, rel_tol=1e-5, abs_tol=1e-6) and not math.isclose(wrong, expected, abs_tol=1e-6):
-            raise AssertionError(f"{name} should be {expected:.6g}, got {value:.6g}. Likely cause: {cause}")
-    raise AssertionError(f"{name} should be {expected:.6g}, got {value:.6g}")
 
 
 # ---- masked_mean
@@ -143,40 +129,10 @@ _HINTS = {
 
 
 def _build(cls: Callable, sizes: tuple, dropout: float = 0.0, pad_id: int | None = None) -> tuple[nn.Module, State]:
-    num_tokens, num_classes, dim, heads, depth, max_len = sizes
+    num_tokens, num_classes, dim, _, depth, max_len = sizes
     options = {} if pad_id is None else {"pad_id": pad_id}
-    module = call(cls, num_tokens, num_classes, dim, heads, depth, max_len, dropout=dropout, **options)
-    parameters = dict(module.named_parameters())
     shapes = _parameter_shapes(num_tokens, num_classes, dim, depth, max_len)
-    for name, shape in shapes.items():
-        hint = next((text for part, text in _HINTS.items() if part in name), "")
-        assert name in parameters, f"the parameter `{name}` is missing among {sorted(parameters)}{hint}"
-        found = tuple(parameters[name].shape)
-        assert found == shape, f"the parameter `{name}` should have shape {shape}, it has {found}{hint}"
-    more = sorted(parameters.keys() - shapes.keys())
-    assert not more, f"the parameter `{more[0]}` should not be there: the docstring names all the parts"
-    module.to(torch.float64)
-    randomise(module)
-    return module, {name: value.double() for name, value in module.state_dict().items()}
-
-
-def _layer_norm(state: State, name: str, x: Tensor) -> Tensor:
-    return F.layer_norm(x, x.shape[-1:], state[f"{name}.weight"], state[f"{name}.bias"])
-
-
-def _linear(state: State, name: str, x: Tensor) -> Tensor:
-    return F.linear(x, state[f"{name}.weight"], state[f"{name}.bias"])
-
-
-def _attend(state: State, name: str, x: Tensor, heads: int, mask: Tensor | None) -> Tensor:
-    q, k, v = (
-        _linear(state, f"{name}.{part}", x).unflatten(-1, (heads, -1)).transpose(1, 2) for part in ("Wq", "Wk", "Wv")
-    )
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    if mask is not None:
-        scores = scores.masked_fill(~mask[:, None, None, :], -math.inf)
-    y = scores.softmax(-1).nan_to_num(0.0) @ v
-    return _linear(state, f"{name}.WO", y.transpose(1, 2).flatten(2))
+    return build(partial(cls, *sizes, dropout=dropout, **options), shapes, _HINTS)
 
 
 def _classify(
@@ -205,24 +161,21 @@ def _classify(
         x = torch.zeros_like(x)
     for i in range(depth if used is None else used):
         name = f"blocks.{i}"
-        attention_mask = (~mask if turned else mask) if block_mask else None
+        attention_mask = (~mask if turned else mask).unsqueeze(1) if block_mask else None
 
         def attend(x: Tensor, name: str = name, m: Tensor | None = attention_mask) -> Tensor:
-            return 0 * x if "blocks" in dropped else _attend(state, f"{name}.attention", x, heads, m)
+            return 0 * x if "blocks" in dropped else multi_head_attention(state, f"{name}.attention.", x, x, heads, m)
 
         def feed(x: Tensor, name: str = name) -> Tensor:
-            if "blocks" in dropped:
-                return 0 * x
-            hidden = F.relu(_linear(state, f"{name}.feed_forward.inner", x))
-            return _linear(state, f"{name}.feed_forward.outer", hidden)
+            return 0 * x if "blocks" in dropped else feed_forward(state, f"{name}.feed_forward.", x)
 
         if pre:
-            x = x + attend(_layer_norm(state, f"{name}.norm_1", x))
-            x = x + feed(_layer_norm(state, f"{name}.norm_2", x))
+            x = x + attend(layer_norm(state, f"{name}.norm_1", x))
+            x = x + feed(layer_norm(state, f"{name}.norm_2", x))
         else:
-            x = _layer_norm(state, f"{name}.norm_1", x + attend(x))
-            x = _layer_norm(state, f"{name}.norm_2", x + feed(x))
-    x = _layer_norm(state, "norm", x) if norm == "before" else x
+            x = layer_norm(state, f"{name}.norm_1", x + attend(x))
+            x = layer_norm(state, f"{name}.norm_2", x + feed(x))
+    x = layer_norm(state, "norm", x) if norm == "before" else x
     kept = mask.unsqueeze(-1)
     x = {
         "mean": lambda: (x * kept).sum(1) / kept.sum(1).clamp(min=1),
@@ -234,8 +187,8 @@ def _classify(
         "sum": lambda: (x * kept).sum(1),
         "over n": lambda: (x * kept).mean(1),
     }[pool]()
-    x = _layer_norm(state, "norm", x) if norm == "after" else x
-    scores = _linear(state, "classes", x)
+    x = layer_norm(state, "norm", x) if norm == "after" else x
+    scores = linear(state, "classes", x)
     return {
         "log_softmax": lambda: scores.log_softmax(-1),
         "softmax": lambda: scores.softmax(-1),
@@ -342,13 +295,7 @@ def _check_classifier_dropout(cls: Callable) -> None:
     sizes = (7, 3, 6, 2, 2, 9)
     tokens = _tokens(3, 6, 7, 1)
     module, state = _build(cls, sizes, dropout=0.5)
-    right = partial(_classify, state, tokens, 2, 2, 1)
-    module.eval()
-    first, second = call(module, tokens), call(module, tokens)
-    assert torch.equal(first, second), (
-        "two results for the same tokens after `.eval()`: dropout is still active in evaluation"
-    )
-    expect_close(first, right(), "the result with dropout, after `.eval()`,")
+    expect_same_in_eval(module, [tokens], "the classifier", _classify(state, tokens, 2, 2, 1))
     module, state = _build(cls, sizes, dropout=1.0)
     right = partial(_classify, state, tokens, 2, 2, 1)
     module.train()
@@ -368,23 +315,8 @@ def _check_classifier_gradients(cls: Callable) -> None:
     sizes = (7, 3, 6, 2, 2, 9)
     module, state = _build(cls, sizes)
     tokens = torch.cat([_tokens(3, 6, 7, 1), torch.ones(1, 6, dtype=torch.long)])
-    with torch.enable_grad():
-        leaves = {name: value.clone().requires_grad_() for name, value in state.items()}
-        expected = _classify(leaves, tokens, 2, 2, 1)
-        direction = randn(*expected.shape)
-        wanted = torch.autograd.grad(expected, [*leaves.values()], direction)
-        module.zero_grad()
-        result = call(module, tokens)
-        assert result.requires_grad, "the result is cut off from the graph, so nothing can learn: remove `.detach()`"
-        (result * direction).sum().backward()
-    found = {name: parameter.grad for name, parameter in module.named_parameters()}
-    for name, right in zip(leaves, wanted, strict=True):
-        if found[name] is None:
-            assert right.abs().max() < 1e-9, f"no gradient reaches the parameter `{name}`: it is cut off"
-            continue
-        if name == "embedding.weight":  # nn.Embedding may keep padding's row as it is
-            found[name][1], right[1] = 0, 0
-        expect_close(found[name], right, f"the gradient of the parameter `{name}`", tolerance=1e-7)
+    oracle = partial(_classify, heads=2, depth=2, pad_id=1)
+    expect_parameter_gradients(module, oracle, state, [tokens])
     expect_device(module.to("meta"), {"tokens": tokens})
 
 
@@ -438,7 +370,7 @@ def check_accuracy(function: Callable) -> None:
                     value = call(function, given, labels)
                 hits = [int(row.index(max(row)) == y) for row, y in zip(given.tolist(), labels.tolist(), strict=True)]
                 name = f"the accuracy of {batch} examples with {classes} classes"
-                _expect_number(value, sum(hits) / batch, name, _accuracy_mistakes(given.double(), labels))
+                expect_number(value, sum(hits) / batch, name, _accuracy_mistakes(given.double(), labels))
 
 
 # ---- AccumulatingMetric
@@ -475,7 +407,7 @@ def check_metric(cls: Callable) -> None:
         raise AssertionError(
             "the mean of zeros is 0, not an error: ask whether the count is 0, not the total"
         ) from None
-    _expect_number(mean, 0.0, "the mean of three zeros", {})
+    expect_number(mean, 0.0, "the mean of three zeros", {})
     try:
         mean = call(cls).avg()
     except ValueError:
@@ -501,7 +433,7 @@ def _telling_values() -> tuple[list[float], list[int]]:
 def _expect_mean(metric: Any, values: list[float], counts: list[int], again: str) -> None:
     total = sum(v * c for v, c in zip(values, counts, strict=True))
     name = f"the mean after {len(values)} values{again}"
-    _expect_number(call(metric.avg), total / sum(counts), name, _metric_mistakes(values, counts))
+    expect_number(call(metric.avg), total / sum(counts), name, _metric_mistakes(values, counts))
 
 
 def _metric_mistakes(values: list[float], counts: list[int]) -> dict[str, Callable[[], float]]:
@@ -562,7 +494,7 @@ def check_warmup(function: Callable) -> None:
     }
     for warmup in (10, 1, 4, 1000, 0):
         for step in (3, 30, 0, 1, 2, 4, 5, 9, 10, 11, 500, 999, 1000, 1001, 100_000):
-            _expect_number(
+            expect_number(
                 call(function, step, warmup),
                 1.0 if step >= warmup else step / warmup,
                 f"the factor of step {step} of a warm-up of {warmup}",
@@ -698,11 +630,9 @@ def _expect_results(result: Any, name: str, right: tuple, wrong: dict[str, tuple
     """The loss and the accuracy; `right` and each of `wrong` are (table, loss, accuracy)."""
     loss, hits = _expect_pair(result, name)
     exchanged = {"loss and accuracy are exchanged: return (loss, accuracy)": lambda: right[2]}
-    _expect_number(loss, right[1], f"{name}: the loss", {c: lambda w=w: w[1] for c, w in wrong.items()} | exchanged)
+    expect_number(loss, right[1], f"{name}: the loss", {c: lambda w=w: w[1] for c, w in wrong.items()} | exchanged)
     percentage = {"a percentage: it should be a fraction": lambda: 100 * right[2]}
-    _expect_number(
-        hits, right[2], f"{name}: the accuracy", {c: lambda w=w: w[2] for c, w in wrong.items()} | percentage
-    )
+    expect_number(hits, right[2], f"{name}: the accuracy", {c: lambda w=w: w[2] for c, w in wrong.items()} | percentage)
 
 
 def _toy(beside: Any, table: Tensor, dropout: float = 0.0) -> nn.Module:

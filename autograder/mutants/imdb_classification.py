@@ -124,7 +124,7 @@ _CLASSIFIER_MUTANTS = [
     ),
     _classifier(
         "no mask at all",
-        "neither the blocks nor the mean",
+        "the mean runs over padding too",
         (_LOOP, "x = block(x)"),
         (_SUMMARY, "summary = self.norm(x).mean(dim=1)"),
     ),
