@@ -409,7 +409,7 @@ def expect_matches(
     expect_device(function, cases[0])
 
 
-def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any]) -> None:
+def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], chance: bool = False) -> None:
     """Fail if a function makes new tensors on the CPU rather than where its inputs are.
 
     Torch's "meta" device, which computes shapes only, stands in for a GPU.
@@ -417,6 +417,7 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any]) ->
     Args:
         function: a function already known to work on the CPU.
         inputs: its arguments by name.
+        chance: whether it may draw random numbers on the CPU, where its generator is, and compare them.
     """
     elsewhere = [v.to("meta") if isinstance(v, Tensor) else v for v in inputs.values()]
     try:
@@ -425,7 +426,8 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any]) ->
         # Code may look at values, and the meta device has none; but it may not mix devices.
         mixed = any(hint in str(error) for hint in ("same device", "expected device", "Cannot copy out of meta"))
         calls = ["?@cpu"] if mixed else []
-    made = [name for name, _, device in (c.partition("@") for c in calls) if device == "cpu"]
+    drawn = {"rand", "rand_like", "bernoulli", "lt", "__lt__", "le", "__le__", "gt", "__gt__"} if chance else set()
+    made = [name for name, _, device in (c.partition("@") for c in calls) if device == "cpu" and name not in drawn]
     assert not made, (
         f"the code makes a tensor on the CPU (`{made[0]}`) and fails when its inputs are on a GPU: "
         "use `x.new_zeros(...)`, or pass `device=x.device`"
