@@ -3,7 +3,7 @@
 Usage: python book/build.py [FOLDER]
 
 The pages are made from copies, in which solutions and checks are folded and hidden tests are left out. The site,
-in FOLDER (by default `book/_build/html`), needs no network and no server: open its `index.html`.
+`html` in FOLDER (by default `book/_build`), needs no network and no server: open its `index.html`.
 """
 
 import copy
@@ -22,22 +22,30 @@ from autograder.course import Chapter, Course, find_course
 BOOK = Path(__file__).resolve().parent
 # A heading that says what an exercise is worth is too long for a table of contents.
 EXERCISE = re.compile(r"^(### Exercise .*?) — (.*)$", re.MULTILINE)
+# Everything that must stay as it is comes first, so that a chapter is found only outside of it.
+MENTION = re.compile(
+    r"```.*?```|`[^`]*`|\$\$.*?\$\$|^#.*?$|<summary>.*?</summary>|!?\[[^\]]*\]\([^)]*\)"
+    r"|\b[Cc]hapter (?P<number>\d+)\b(?!\.\d)",
+    re.MULTILINE | re.DOTALL,
+)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def main(site: Path = BOOK / "_build" / "html") -> int:
+def main(folder: Path = BOOK / "_build") -> int:
     """Build the book.
 
     Args:
-        site: where the pages are put.
+        folder: where to; its subfolders `source` and `html` are replaced.
 
     Returns:
         The exit status: that of Sphinx, to which a broken link, a missing image and any warning is an error.
     """
-    course = find_course(BOOK)
-    source = site.parent / "source"
-    write_source(course, source)
-    status = build_main(["-q", "-W", "--keep-going", "-E", "-b", "html", str(source), str(site)])
+    source, site = folder / "source", folder / "html"
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.rmtree(site, ignore_errors=True)
+    write_source(find_course(BOOK), source)
+    doctrees = folder / "doctrees"
+    status = build_main(["-q", "-W", "--keep-going", "-E", "-d", str(doctrees), "-b", "html", str(source), str(site)])
     if status == 0:
         print(f"The book is ready: open {site / 'index.html'}")
     return status
@@ -48,28 +56,54 @@ def write_source(course: Course, folder: Path) -> None:
 
     Args:
         course: the course, with its solutions.
-        folder: where to; what is in it already is removed.
+        folder: where to; it does not exist yet.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(BOOK, folder, ignore=shutil.ignore_patterns("_build", "build.py", "__pycache__"))
     shutil.copytree(course.root / "images", folder / "images", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    pages = [f"chapters/{chapter.folder}/{chapter.module}" for chapter in course.chapters]
-    for chapter, name in zip(course.chapters, pages, strict=True):
-        page = folder / f"{name}.ipynb"
-        page.parent.mkdir(parents=True)
-        nbformat.write(as_page(nbformat.read(course.solution(chapter), as_version=4)), page)
+    for chapter in course.chapters:
+        page = as_page(nbformat.read(course.solution(chapter), as_version=4))
+        for cell in page.cells:
+            if cell.cell_type == "markdown":
+                cell.source = link_chapters(cell.source, course, "../", chapter)
+        path = folder / _page(chapter)
+        path.parent.mkdir(parents=True)
+        nbformat.write(page, path)
+    pages = list(map(_page, course.chapters))
     if (course.root / "RESULTS.md").is_file():
         shutil.copy(course.root / "RESULTS.md", folder)
-        pages.append("RESULTS")
-    index = folder / "index.md"
-    rows = [_row(chapter, page) for chapter, page in zip(course.chapters, pages, strict=False)]
-    text = index.read_text(encoding="utf-8").replace("<!-- chapters -->", "\n".join(rows))
-    index.write_text(text.replace("<!-- pages -->", "\n".join(pages)), encoding="utf-8")
+        pages.append("RESULTS.md")
+    glossary, index = folder / "glossary.md", folder / "index.md"
+    glossary.write_text(link_chapters(glossary.read_text(encoding="utf-8"), course, "chapters/"), encoding="utf-8")
+    text = index.read_text(encoding="utf-8").replace("<!-- chapters -->", "\n".join(map(_row, course.chapters)))
+    text = text.replace("<!-- pages -->", "\n".join(pages))
+    index.write_text(text, encoding="utf-8")
 
 
-def _row(chapter: Chapter, page: str) -> str:
+def link_chapters(text: str, course: Course, chapters: str, here: Chapter | None = None) -> str:
+    """Make links of the chapters that a text mentions, such as "chapter 3", outside code, headings and other links.
+
+    Args:
+        text: markdown.
+        course: a chapter that is not there yet gets no link.
+        chapters: the folder of the chapters, seen from the text.
+        here: the chapter that the text is in, which needs no link to itself.
+    """
+    pages = {int(c.number): f"{chapters}{c.folder}/{c.module}.ipynb" for c in course.chapters if c != here}
+
+    def link(mention: re.Match) -> str:
+        number = int(mention["number"] or -1)
+        return f"[{mention[0]}]({pages[number]})" if number in pages else mention[0]
+
+    return MENTION.sub(link, text)
+
+
+def _page(chapter: Chapter) -> str:
+    return f"chapters/{chapter.folder}/{chapter.module}.ipynb"
+
+
+def _row(chapter: Chapter) -> str:
     exercises = ", ".join(f"`{exercise.name}`" for exercise in chapter.exercises)
-    return f"| {int(chapter.number)} | [{chapter.title}]({page}.ipynb) | {exercises} |"
+    return f"| {int(chapter.number)} | [{chapter.title}]({_page(chapter)}) | {exercises} |"
 
 
 def as_page(notebook: NotebookNode) -> NotebookNode:
