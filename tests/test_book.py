@@ -1,0 +1,110 @@
+"""The web book: built without a warning, read without a network, and silent about what is folded."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import sphinxcontrib.katex
+
+from autograder.course import find_course
+
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(scope="module")
+def site(repository, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("book")
+    command = [sys.executable, repository / "book/build.py", folder]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def build(repository):
+    spec = importlib.util.spec_from_file_location("book_build", repository / "book/build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_chapter_has_a_page_without_hidden_tests(site):
+    for chapter in find_course().chapters:
+        text = (site / "chapters" / chapter.folder / f"{chapter.module}.html").read_text()
+        assert "autograder.hidden" not in text
+        assert "HIDDEN TESTS" not in text
+
+
+def test_nothing_is_fetched_and_no_source_is_published(site):
+    for page in site.glob("**/*.html"):
+        fetched = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(https?:[^"]*)"', page.read_text())
+        assert fetched == [], page
+    assert not list(site.glob("_sources/**/*.*"))
+
+
+def test_the_fonts_are_of_the_katex_that_the_extension_brings(repository):
+    style = (repository / "book/_static/katex/katex.min.css").read_text()
+    assert f'content:"{sphinxcontrib.katex.katex_version}"' in style
+
+
+def test_a_page_shows_the_exercise_and_folds_its_solution(build):
+    course = find_course()
+    notebook = nbformat.read(course.solution(course.find("01")), as_version=4)
+    before = nbformat.writes(notebook)
+    page = build.as_page(notebook)
+    assert nbformat.writes(notebook) == before
+    answers = [c for c in page.cells if "return torch.einsum(" in c.source]
+    assert [c.metadata.mystnb.code_prompt_show for c in answers] == ["Show the solution"]
+    asked = [c for c in page.cells if "def weighted_avg_einsum" in c.source and "NotImplementedError" in c.source]
+    assert len(asked) == 1 and not asked[0].metadata
+    assert page.cells.index(asked[0]) < page.cells.index(answers[0])
+    assert any(c.source.startswith("<details><summary>Show the model answer") for c in page.cells)
+
+
+def test_a_broken_link_and_a_missing_image_fail(build, repository, tmp_path):
+    (tmp_path / "source").mkdir()
+    shutil.copy(repository / "book/conf.py", tmp_path / "source")
+    shutil.copytree(repository / "book/_static", tmp_path / "source/_static")
+    for text in ("[gone](gone.ipynb)", "![gone](gone.svg)"):
+        (tmp_path / "source/index.md").write_text(f"# Title\n\n{text}\n")
+        command = ["-q", "-W", "-E", "-b", "html", str(tmp_path / "source"), str(tmp_path / "html")]
+        assert subprocess.run([sys.executable, "-m", "sphinx", *command], capture_output=True).returncode != 0
+
+
+def test_chapters_are_linked_outside_code_and_headings(build):
+    course = find_course()
+    text = build.link_chapters("# Chapter 1\n\nIn chapter 1, `chapter 1` and [chapter 1](x).", course, "../")
+    link = "[chapter 1](../01_weighted_averages/weighted_averages.ipynb)"
+    assert text == f"# Chapter 1\n\nIn {link}, `chapter 1` and [chapter 1](x)."
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_reading_it_in_a_browser_without_a_network(site: Path, width):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
+        failed = []
+        page.on("requestfailed", lambda request: failed.append(request.url))
+        page.goto((site / "index.html").as_uri())
+        page.get_by_role("article").get_by_role("link", name="Weighted averages", exact=True).click()
+        page.locator(".katex").first.wait_for()
+        assert page.evaluate("document.querySelectorAll('.katex-error').length") == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+        solution = page.locator("details", has_text="Show the solution").filter(has_text="torch.einsum")
+        code = solution.locator("pre")
+        sync_api.expect(code).not_to_be_visible()
+        solution.locator("summary").click()
+        sync_api.expect(code).to_be_visible()
+        assert failed == []
+
+        page.goto((site / "search.html").as_uri() + "?q=softmax")
+        sync_api.expect(page.locator("#search-results")).to_contain_text("Normalized dot products")
+        browser.close()
