@@ -37,12 +37,20 @@ def main() -> None:
 def release(
     chapters: Chapters = None,
     check: Annotated[bool, typer.Option("--check", help="change nothing; fail if notebooks/ is out of date")] = False,
+    zip_file: Annotated[
+        Path | None, typer.Option("--zip", help="also pack what students get into this file, such as attention.zip")
+    ] = None,
 ) -> None:
     """Generate notebooks/, what students get, from solutions/."""
     from autograder import release
 
     course = _with_solutions()
-    raise typer.Exit(release.run(course, course.select(chapters), check=check))
+    chosen = course.select(chapters)
+    status = release.run(course, chosen, check=check)
+    if zip_file and not status:
+        release.write_zip(course, chosen, zip_file)
+        print(f"{zip_file} is ready to hand out")
+    raise typer.Exit(status)
 
 
 @app.command()

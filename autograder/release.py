@@ -1,7 +1,9 @@
 """What students get: `notebooks/`, generated from `solutions/` by nbgrader, and the proof that nothing leaks."""
 
 import shutil
+import subprocess
 import tempfile
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -9,10 +11,23 @@ from nbformat import NotebookNode
 from rich.console import Console
 
 from autograder import gradebook
-from autograder.course import Chapter, Course
+from autograder.course import Chapter, Course, CourseError
 
 # A line of a solution shorter than this may well stand elsewhere: `return x`, `else:`.
 _TELLING = 16
+# What students get beside the notebooks: the environment, the package that checks and imports, data and pictures.
+_FOR_STUDENTS = (
+    "Makefile",
+    "README.md",
+    "environment.yml",
+    "pyproject.toml",
+    "requirements.lock",
+    "autograder",
+    "data",
+    "docs/student.md",
+    "images",
+)
+_NOT_FOR_STUDENTS = ("autograder/hidden", "autograder/mutants", "images/screenshots")
 _MARKERS = (("### BEGIN SOLUTION", "### END SOLUTION"), ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"))
 
 
@@ -49,6 +64,37 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
     for complaint in complaints:
         console.print(complaint, markup=False, highlight=False)
     return 1 if complaints else 0
+
+
+def write_zip(course: Course, chapters: list[Chapter], file: Path) -> None:
+    """Pack what an instructor hands to students: no solution, hidden test or wrong answer on record is in it.
+
+    Args:
+        course: the course, with its solutions; the rest comes from what git tracks, so that no stray file goes along.
+        chapters: the chapters to hand out, released.
+        file: the archive; an old one is replaced.
+
+    Raises:
+        CourseError: a chapter was never released, or the course is not in a git repository.
+    """
+    missing = [chapter.folder for chapter in chapters if not course.notebook(chapter).is_file()]
+    if missing:
+        raise CourseError(f"{missing[0]} is not released yet: run `autograder release {missing[0]}`")
+    tracked = subprocess.run(["git", "ls-files", "-z", *_FOR_STUDENTS], cwd=course.root, capture_output=True, text=True)
+    if tracked.returncode or not tracked.stdout:
+        raise CourseError(f"git does not know {course.root}: the archive is made of the files that git tracks")
+    names = {Path(name) for name in tracked.stdout.split("\0") if name and not name.startswith(_NOT_FOR_STUDENTS)}
+    handed_out = {Path("notebooks/curriculum.toml")}
+    for chapter in chapters:
+        handed_out |= {p.relative_to(course.root) for p in course.notebook(chapter).parent.iterdir() if p.is_file()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(names | handed_out):
+            if (course.root / name).is_file():
+                archive.write(course.root / name, Path("attention") / name)
+        for name in sorted(handed_out):  # a second copy, by which `autograder check` sees what was damaged
+            if name.suffix == ".ipynb":
+                archive.write(course.root / name, Path("attention/originals") / name.relative_to("notebooks"))
 
 
 def against_curriculum(chapter: Chapter, source: NotebookNode) -> list[str]:
