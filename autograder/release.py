@@ -27,7 +27,7 @@ _FOR_STUDENTS = (
     "docs/student.md",
     "images",
 )
-_NOT_FOR_STUDENTS = ("autograder/hidden", "autograder/mutants", "images/screenshots")
+_NOT_FOR_STUDENTS = ("autograder/hidden", "autograder/mutants")
 _MARKERS = (("### BEGIN SOLUTION", "### END SOLUTION"), ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"))
 
 
