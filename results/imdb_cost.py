@@ -1,12 +1,15 @@
 """What a token costs in chapter 07's training loop, against the same model from torch's own fused layers.
 
-python results/imdb_cost.py
+    python results/imdb_cost.py
+
+Both are timed in turns, in processor seconds, which other work on the machine lengthens least.
 """
 
 import argparse
 import os
 import statistics
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -18,7 +21,9 @@ os.chdir(Path(__file__).resolve().parent.parent / "solutions" / "07_imdb_classif
 import autograder.chapters  # noqa: E402, F401, I001
 import imdb_classification as chapter  # noqa: E402
 
-WORDS, DIM, HEADS, DEPTH, LENGTH, DROPOUT = 30_000, 128, 4, 1, 400, 0.1
+RECIPE = chapter.RECIPES["full"]
+WORDS, LENGTH = 30_000, chapter.MAX_LEN
+DIM, HEADS, DEPTH, DROPOUT = (RECIPE[key] for key in ("dim", "heads", "depth", "dropout"))
 
 
 class FusedClassifier(nn.Module):
@@ -42,34 +47,43 @@ class FusedClassifier(nn.Module):
 
 
 def microseconds(model: nn.Module, batches: list, optimizer: torch.optim.Optimizer) -> float:
-    """Time of one pass of `train_epoch` for each token."""
-    start = time.perf_counter()
+    """Processor time of one pass of `train_epoch` for each token."""
+    start = time.process_time()
     chapter.train_epoch(model, batches, optimizer)
-    return 1e6 * (time.perf_counter() - start) / sum(tokens.numel() for tokens, _ in batches)
+    return 1e6 * (time.process_time() - start) / sum(tokens.numel() for tokens, _ in batches)
+
+
+def compare(rounds: int) -> tuple[float, float]:
+    """Median microseconds a token of the chapter's model and of torch's layers."""
+    lengths = [LENGTH // 4, LENGTH // 2, 3 * LENGTH // 4, LENGTH]
+    rows = [RECIPE["tokens_in_a_batch"] // n for n in lengths]
+    batches = [(torch.randint(2, WORDS, (b, n)), torch.randint(2, (b,))) for b, n in zip(rows, lengths, strict=True)]
+    ours = chapter.TransformerClassifier(WORDS, 2, DIM, HEADS, DEPTH, LENGTH, dropout=DROPOUT)
+    models = (ours, FusedClassifier())
+    optimizers = [torch.optim.AdamW(model.parameters(), fused=True) for model in models]
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds + 1):  # the first round warms up
+        for model, optimizer, values in zip(models, optimizers, times, strict=True):
+            values.append(microseconds(model, batches, optimizer))
+    return statistics.median(times[0][1:]), statistics.median(times[1][1:])
 
 
 def main() -> None:
-    """Time both in turns and print medians."""
+    """Compare in each precision that the processor has."""
     parser = argparse.ArgumentParser(description="Time chapter 07's training loop.")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    lengths = (120, 200, 280, 400)
-    batches = [(torch.randint(2, WORDS, (8000 // n, n)), torch.randint(0, 2, (8000 // n,))) for n in lengths]
-    ours = chapter.TransformerClassifier(WORDS, 2, DIM, HEADS, DEPTH, LENGTH, dropout=DROPOUT)
-    models = {"chapter 07": ours, "torch's layers": FusedClassifier()}
-    optimizers = {name: torch.optim.AdamW(model.parameters()) for name, model in models.items()}
-    times: dict[str, list[float]] = {name: [] for name in models}
-    for _ in range(given.rounds + 1):  # the first round warms up
-        for name, model in models.items():
-            times[name].append(microseconds(model, batches, optimizers[name]))
-    medians = {name: statistics.median(values[1:]) for name, values in times.items()}
-    for name, value in medians.items():
-        print(f"{name}: {value:.1f} µs a token")
-    mine, torchs = medians.values()
-    print(f"ratio: {mine / torchs:.2f} (load {os.getloadavg()[0]:.1f})")
+    precisions = {"float32": nullcontext(), "bfloat16": chapter.mixed_precision()}
+    for name, context in precisions.items():
+        if name == "bfloat16" and isinstance(context, nullcontext):
+            continue
+        with context:
+            ours, fused = compare(given.rounds)
+        print(f"{name}: chapter 07 {ours:.1f} µs a token, torch's layers {fused:.1f}: {ours / fused:.2f}×", end=" ")
+        print(f"(load {os.getloadavg()[0]:.1f})")
 
 
 if __name__ == "__main__":
