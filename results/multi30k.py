@@ -20,7 +20,8 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import sentencepiece
@@ -76,7 +77,7 @@ GRU = {
 RECIPES = {
     "gru": GRU | {"attention": False},
     "gru_attention": GRU,
-    "words": TRANSFORMER | {"units": "words"},
+    "words": TRANSFORMER | {"units": "words", "epochs": 12},
     "subwords": TRANSFORMER,
 }
 TITLES = {
@@ -321,7 +322,6 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
         history, spent = state["history"], state["spent"]
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-    step = total = cost = None
     for epoch in range(len(history), recipe["epochs"]):
         read = clocks()
         torch.manual_seed(1000 * seed + epoch)
@@ -341,12 +341,12 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
             optimizer.step()
             step, losses = step + 1, losses + loss.item()
         cost = read()
-        spent = {key: round(spent[key] + cost[key], 1) for key in spent}
+        spent = cost | {key: round(spent[key] + cost[key], 1) for key in ("seconds", "processor_seconds")}
         history.append([round(losses / len(batches), 4), round(mean_loss(model, captions), 4)])
-        print(f"\nloss {history[-1]}, {spent} {cost['load']}", file=sys.stderr, flush=True)
+        print(f"\nlosses {history[-1]}, {spent['processor_seconds']} processor seconds", file=sys.stderr, flush=True)
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "history": history, "spent": spent}
         chapter_07.save(state, path)
-    return (cost or clocks()()) | spent | {"history": history}
+    return spent | {"history": history}
 
 
 def run(name: str, seed: int, recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
@@ -366,11 +366,34 @@ def run(name: str, seed: int, recipe: dict, root: Path, captions: Captions, vali
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "epochs": recipe["epochs"],
         "seed": seed,
-        "precision": "bfloat16" if torch.is_autocast_cpu_enabled() else "float32",
+        "precision": "float32" if isinstance(chapter_07.mixed_precision(), nullcontext) else "bfloat16",
         "recipe": recipe,
         "values": values,
         "notes": signatures(),
     } | spent
+
+
+def write_checkpoint(root: Path, folder: Path) -> None:
+    """Keep what translating needs of the finished subword training: weights in half precision, settings, subwords.
+
+    Raises:
+        FileNotFoundError: there is no such training.
+    """
+    recipe = RECIPES["subwords"]
+    captions = Captions(root, recipe)
+    state = torch.load(state_path(root, "subwords", 0, recipe), weights_only=True)
+    # The encoder's table and the output's are the decoder's, and sines need no storing.
+    weights = {
+        name: value.half()
+        for name, value in state["model"].items()
+        if not name.endswith("positions.pe") and name not in ("encoder.embedder.embedding.weight", "output.weight")
+    }
+    names = ("dim", "heads", "depth", "hidden", "dropout")
+    settings = dict(zip(("source_vocab", "target_vocab"), captions.sizes, strict=True))
+    settings |= {name: recipe[name] for name in names} | {"pad_id": PAD}
+    kept = {"settings": settings, "state": weights, "history": state["history"], "lower": False}
+    chapter_07.save(kept, folder / "translator.pt")
+    (folder / "translator.model").write_bytes(captions.model_file)
 
 
 def main() -> None:
@@ -382,6 +405,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--validate", action="store_true", help="report on the validation captions; keep nothing")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="other settings, to validate")
+    parser.add_argument("--checkpoint", action="store_true", help="write the file that chapter 10 translates with")
     given = parser.parse_args()
     if given.set and not given.validate:
         parser.error("--set goes with --validate: what is kept has the settings of this file")
@@ -389,6 +413,9 @@ def main() -> None:
     root = chapter_07.data_root("multi30k")
     if root.name != "full":
         sys.exit("error: the full data are not there: python data/download.py")
+    if given.checkpoint:
+        write_checkpoint(root, Path.cwd())
+        return
     keep_freed_memory()
     torch.set_flush_denormal(True)
     for name in given.models:
