@@ -1,7 +1,7 @@
 """Chapters 08 to 10 on the full data: translators from German to English, Multi30k, test_2016_flickr.
 
     python data/download.py
-    python results/multi30k.py [--models gru gru_attention words subwords best] [--seeds 0]
+    python results/multi30k.py [--models gru gru_attention words subwords] [--seeds 0]
     python results/multi30k.py --validate --models subwords --set epochs=3 dropout=0.2
     python results/multi30k.py --checkpoint
 
@@ -85,7 +85,6 @@ TITLES = {
     "gru_attention": "GRU with attention, words",
     "words": "transformer, words",
     "subwords": "transformer, subwords",
-    "best": "larger transformer, subwords",
 }
 
 
@@ -170,7 +169,7 @@ def signatures() -> list[str]:
         metric = BLEU(lowercase=lowercase)
         metric.corpus_score(["a"], [["a"]])  # the number of references is part of the signature
         notes.append(f"sacreBLEU, {title}: `{metric.get_signature()}`, on text put together again.")
-    return notes + [f"beam {BEAM}: chapter 10's `beam_search` with its length penalty of 0.6."]
+    return [*notes, f"beam {BEAM}: chapter 10's `beam_search` with its length penalty of 0.6."]
 
 
 class QuickDropout(nn.Module):
@@ -228,7 +227,7 @@ def new_model(recipe: dict, sizes: tuple[int, int]) -> nn.Module:
 
 
 def close_batches(dataset: data.Dataset, tokens: int, seed: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Batches as of `caption_batches`, from one sorted list instead of pools: a fifth fewer, since less of them is padding."""
+    """Batches like those of `caption_batches`, a fifth fewer: cut from one sorted list, they hold less padding."""
     chance = random.Random(seed)
     examples = sorted(dataset, key=lambda e: (len(e.src), len(e.trg), chance.random()))
     groups = list(data.batch(examples, tokens, chapter_08.larger_rectangle))
