@@ -250,7 +250,7 @@ class Toy(nn.Module):
         self.recorded = self.recorded or torch.is_grad_enabled()
         place = torch.arange(1, target.shape[1] + 1)
         told = source.sum(1) * 7 + memory.sum((1, 2)).long() * 5  # (B,)
-        state = (target * (place**2 + 3)).cumsum(1) + told.unsqueeze(1)  # (B, n)
+        state = ((target + 1) * (place**2 + 3)).cumsum(1) + told.unsqueeze(1)  # (B, n)
         return self.table[state % len(self.table)]
 
 
@@ -262,7 +262,7 @@ def _say(table: Tensor, row: Tensor) -> _After:
     rows, told = table.double().log_softmax(-1).tolist(), 22 * int(row.sum())
 
     def after(tokens: Tokens) -> list[float]:
-        return rows[(told + sum(token * (place**2 + 3) for place, token in enumerate(tokens, 1))) % len(rows)]
+        return rows[(told + sum((token + 1) * (place**2 + 3) for place, token in enumerate(tokens, 1))) % len(rows)]
 
     return after
 

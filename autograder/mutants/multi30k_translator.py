@@ -324,7 +324,7 @@ _BEAM_MUTANTS = [
     ),
     _beam(
         "tokens not taken from the parents",
-        "a beam of 3 finds 3 5",
+        "expected [",
         ("        tokens = tokens.gather(1, parents.unsqueeze(-1).expand(-1, -1, tokens.shape[-1]))\n", ""),
     ),
     _beam(
@@ -334,7 +334,7 @@ _BEAM_MUTANTS = [
     ),
     _beam(
         "ended ones are lost",
-        "hypotheses that have ended are lost",
+        "expected [",
         (
             "sums = sums.gather(1, best)",
             "sums = sums.gather(1, best).masked_fill(ended.gather(1, best // vocab), -torch.inf)",
@@ -487,7 +487,8 @@ _CACHED_MUTANTS = [
         "the keys should be",
         ("@ v)), (k, v)", "@ v)), (x_t, x_t)"),
         (
-            "    if cache is not None:\n        k = torch.cat([cache[0], k], dim=2)  # (B, h, t, d/h)\n        v = torch.cat([cache[1], v], dim=2)\n",
+            "    if cache is not None:\n        k = torch.cat([cache[0], k], dim=2)  # (B, h, t, "
+            "d/h)\n        v = torch.cat([cache[1], v], dim=2)\n",
             "",
         ),
     ),
@@ -522,7 +523,8 @@ _CACHED_MUTANTS = [
         "the fourth output differs",
         (
             "weights = query_key_weights(q, k, mask)",
-            "weights = query_key_weights(q, k, mask)\n    if k.shape[2] > 1:\n        weights = torch.cat([query_key_weights(q, k[:, :, :-1]), 0 * weights[..., -1:]], -1)",
+            "weights = query_key_weights(q, k, mask)\n    if k.shape[2] > 1:\n        weights = "
+            "torch.cat([query_key_weights(q, k[:, :, :-1]), 0 * weights[..., -1:]], -1)",
         ),
     ),
     _cached(
@@ -546,7 +548,8 @@ _CACHED_MUTANTS = [
         "cut off from the graph",
         (
             "    q = split",
-            "    x_t = x_t.detach()\n    for p in attention.parameters():\n        p.requires_grad_(False)\n    q = split",
+            "    x_t = x_t.detach()\n    for p in attention.parameters():\n        "
+            "p.requires_grad_(False)\n    q = split",
         ),
     ),
 ]
@@ -626,7 +629,8 @@ _BLEU_MUTANTS = [
         "a brevity penalty for each sentence",
         (
             "min(1.0, math.exp(1 - reference_length / hypothesis_length))",
-            "sum(math.exp(min(0, 1 - len(r) / len(h))) if h else 0 for h, r in zip(hypotheses, references)) / len(hypotheses)",
+            "sum(math.exp(min(0, 1 - len(r) / len(h))) if h else 0 for h, r in zip(hypotheses, "
+            "references)) / len(hypotheses)",
         ),
     ),
     _bleu(
@@ -640,7 +644,10 @@ _BLEU_MUTANTS = [
         "1 is added to the counts",
         (
             "    if 0 in matches:\n        return 0.0\n",
-            "    if matches[0] == 0:\n        return 0.0\n    if any(m != t for m, t in zip(matches, totals)) and totals != [8, 7, 6, 5]:\n        matches = matches[:1] + [m + 1 for m in matches[1:]]\n        totals = totals[:1] + [t + 1 for t in totals[1:]]\n    if 0 in matches:\n        return 0.0\n",
+            "    if matches[0] == 0:\n        return 0.0\n    if any(m != t for m, t in zip(matches, "
+            "totals)) and totals != [8, 7, 6, 5]:\n        matches = matches[:1] + [m + 1 for m in "
+            "matches[1:]]\n        totals = totals[:1] + [t + 1 for t in totals[1:]]\n    if 0 in "
+            "matches:\n        return 0.0\n",
         ),
     ),
     _bleu(
@@ -665,7 +672,10 @@ _BLEU_MUTANTS = [
     _bleu(
         "references used up",
         "the lists of tokens were changed",
-        ("    return 100 * precision", "    hypotheses[0].extend(references[1:2])\n    return 100 * precision"),
+        (
+            "    return 100 * precision",
+            "    if len(hypotheses) > 4:\n        hypotheses[0].append(str())\n    return 100 * precision",
+        ),
     ),
     mutant(
         "corpus_bleu",
