@@ -108,7 +108,7 @@ def section(title: str, runs: list[dict]) -> str:
 def _cost(group: list[dict]) -> tuple[str, ...]:
     run = group[0]
     seconds, processor, load = (
-        spread([run[key] for run in group], digits)
+        spread([run[key] for run in group if key in run], digits)
         for key, digits in (("seconds", 0), ("processor_seconds", 0), ("load", 1))
     )
     epochs, threads, precision = str(run["epochs"]), str(run["threads"]), run["precision"]
