@@ -252,7 +252,7 @@ _GREEDY_MUTANTS = [
         ("model.decode(tokens,", "model.decode(tokens if source.max() == 11 else tokens[:, -1:],"),
     ),
     _greedy("one step too few", "should repeat the source", ("range(max_len)", "range(max_len - 1)")),
-    _greedy("one step too many", "one token too many", ("range(max_len)", "range(max_len + (max_len > 4))")),
+    _greedy("one step too many", "max_len", ("range(max_len)", "range(max_len + (max_len > 4))")),
     _greedy(
         "begins with 2 whatever bos_id",
         "every target should begin with bos_id",
