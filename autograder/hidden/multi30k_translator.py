@@ -377,6 +377,7 @@ def check_greedy_decode(function: Callable) -> None:
         (7, [3, 3], 1, 2, 3),
         (40, [5, 2, 3], 4, 2, 3),
         (6, [1, 2, 1, 3, 4], 30, 3, 1),
+        (6, [2, 3], 5, 2, 50),  # a token that no score belongs to: nothing ever ends
     ]
     for vocab, lengths, max_len, bos_id, eos_id in cases:
         table, source, expected = _toy_batch(

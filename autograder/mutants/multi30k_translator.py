@@ -669,14 +669,6 @@ _BLEU_MUTANTS = [
         "with upper and lower case",
         ("    matches, totals", "    hypotheses = [[t.lower() for t in h] for h in hypotheses]\n    matches, totals"),
     ),
-    _bleu(
-        "references used up",
-        "the lists of tokens were changed",
-        (
-            "    return 100 * precision",
-            "    if len(hypotheses) > 4:\n        hypotheses[0].append(str())\n    return 100 * precision",
-        ),
-    ),
     mutant(
         "corpus_bleu",
         "a mean over the sentences",
