@@ -272,7 +272,7 @@ def _check_embedder_gradient(cls: Callable) -> None:
 
 _TOKENS = [
     # (tokens, pad_id): an equal number of sequences and positions first.
-    (torch.tensor([[5, 6, 1, 1], [7, 1, 1, 1], [4, 8, 9, 1], [2, 3, 4, 5]]), 1),
+    (torch.tensor([[5, 6, 1, 1], [7, 1, 1, 1], [4, 0, 9, 1], [2, 3, 4, 5]]), 1),
     (torch.tensor([[5, 6, 7, 0, 0], [3, 0, 0, 0, 0]]), 0),
     (torch.tensor([[9, 9, 2], [2, 9, 4], [1, 3, 5], [9, 4, 9], [4, 5, 9]]), 9),  # padding in front, and between
     (torch.tensor([[1, 0, 3, 3]]), 3),
