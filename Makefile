@@ -32,7 +32,7 @@ test: .venv/ready
 	@.ci/system-package chromium chromium
 	@.ci/system-package postgresql pg_ctlcluster
 	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
 grade: .venv/ready
 	@.ci/system-package bubblewrap bwrap

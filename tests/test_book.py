@@ -14,6 +14,7 @@ import sphinxcontrib.katex
 from autograder.course import find_course
 
 CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.xdist_group("book")  # built once for all of them
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,13 @@
-"""A student in JupyterLab, in a real browser: answer, check, validate."""
+"""JupyterLab in a real browser: a student answers, checks and validates; an instructor reads marks and grades."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -13,22 +15,31 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbgrader.api import Gradebook
+
+from autograder import example_class
+from autograder.course import find_course
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium"),
+    pytest.mark.xdist_group("lab"),  # one JupyterLab for all of them
+]
 
+CHAPTER = "01_weighted_averages"
 WINDOWING = '{"windowingMode": "none"}'  # every cell is in the page, so that it can be found
 
 
 @pytest.fixture(scope="module")
 def folder(repository, tmp_path_factory):
-    """A copy of what `make lab` needs, so that nothing is written into the repository."""
+    """A copy of what `make lab` and formgrader need, so that nothing is written into the repository."""
     root = tmp_path_factory.mktemp("lab")
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock", "nbgrader_config.py"):
         shutil.copy2(repository / name, root)
-    for name in ("notebooks", "images"):
+    for name in ("notebooks", "images", f"solutions/{CHAPTER}"):
         shutil.copytree(repository / name, root / name)
+    shutil.copy2(repository / "solutions/curriculum.toml", root / "solutions")
     (root / ".venv").symlink_to(repository / ".venv")
     settings = root / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
     settings.parent.mkdir(parents=True)
@@ -74,18 +85,28 @@ def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def page(lab):
-    """Chapter 01, open."""
+def browser():
     with playwright.sync_playwright() as driver:
         options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=options)
-        page = browser.new_page(viewport={"width": 1200, "height": 1000})
-        page.set_default_timeout(60_000)
-        page.goto(f"{lab}/lab/tree/notebooks/01_weighted_averages/weighted_averages.ipynb?token=secret&reset")
-        page.get_by_text("Validate", exact=True).wait_for()
-        playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
-        yield page
+        yield browser
         browser.close()
+
+
+def _new_page(browser, address):
+    page = browser.new_page(viewport={"width": 1200, "height": 1000})
+    page.set_default_timeout(60_000)
+    page.goto(address)
+    return page
+
+
+@pytest.fixture(scope="module")
+def page(lab, browser):
+    """Chapter 01, open."""
+    page = _new_page(browser, f"{lab}/lab/tree/notebooks/{CHAPTER}/weighted_averages.ipynb?token=secret&reset")
+    page.get_by_text("Validate", exact=True).wait_for()
+    playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
+    return page
 
 
 def _cell(page, text):
@@ -145,3 +166,46 @@ def _validate(page):
     text = dialog.inner_text()
     dialog.get_by_text("Ok", exact=True).click()
     return text
+
+
+@pytest.fixture(scope="module")
+def earned(folder):
+    """The example class, graded by the engine: each student's points."""
+    course = find_course(folder)
+    example_class.build(course, course.chapters, folder / "classroom/submitted")
+    script = "from autograder.cli import main; main()"
+    command = [sys.executable, "-c", script, "grade", "--workers", "1", "--json", "verdicts.json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 3, done.stderr  # one of them handed in what is no notebook
+    points = dict.fromkeys(example_class.STUDENTS, 0.0)
+    for item in json.loads((folder / "verdicts.json").read_text())["items"]:
+        points[item["student"]] += item["points"]
+    return points
+
+
+def _marks_shown(page):
+    rows = page.locator("tbody tr").all()
+    return {row.locator(".student-id").inner_text(): row.locator(".score").inner_text() for row in rows}
+
+
+def test_formgrader_shows_the_marks_and_its_button_gives_them(lab, browser, folder, earned):
+    assert earned["all_right"] == earned["lost_metadata"] == 4
+    assert earned["all_wrong"] == earned["broken_notebook"] == earned["untouched"] == 0
+    assert 0 < earned["half_done"] < 4
+
+    target = f"%2Fformgrader%2Fmanage_submissions%2F{CHAPTER}"
+    page = _new_page(browser, f"{lab}/login?token=secret&next={target}")
+    page.locator(".glyphicon-flash").first.wait_for()
+    expected = {student: f"{points:g} / 5" for student, points in earned.items()}
+    assert _marks_shown(page) == expected
+
+    with Gradebook(f"sqlite:///{folder}/classroom/gradebook.db", "attention") as gradebook:
+        gradebook.remove_submission(CHAPTER, "half_done")
+    shutil.rmtree(folder / "classroom/autograded/half_done")
+    page.reload()
+    row = page.locator("tbody tr", has_text="half_done")
+    playwright.expect(row).to_contain_text("needs autograding")
+    row.locator(".glyphicon-flash").click()
+    playwright.expect(page.locator("#success-modal")).to_contain_text("Successfully autograded", timeout=60_000)
+    playwright.expect(row.locator(".score")).to_have_text(expected["half_done"])
+    assert _marks_shown(page) == expected
