@@ -6,6 +6,7 @@ The pages are made from copies, in which solutions and checks are folded and hid
 `html` in FOLDER (by default `book/_build`), needs no network and no server: open its `index.html`.
 """
 
+import ast
 import copy
 import re
 import shutil
@@ -140,14 +141,40 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
 def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode) -> NotebookNode:
     if about.get("solution"):
         return handed_out | {"outputs": [], "metadata": {}}
-    # The figure's own titles, for those who cannot see it.
-    titles = re.findall(r"title\w*(?:=|\()\s*f?\"([^\"{}]+)\"", cell.source)
-    image = {"alt": "Figure: " + ("; ".join(titles) or "what the code above draws")}
     if about.get("grade"):
         return _folded(cell, "check")
     # A widget needs a kernel: what is shown with it stands for it.
     outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
-    return cell | {"outputs": outputs, "metadata": {"mystnb": {"image": image}}}
+    return cell | {"outputs": outputs, "metadata": {"mystnb": {"image": {"alt": f"Figure: {alt_text(cell.source)}"}}}}
+
+
+def alt_text(source: str) -> str:
+    """What a figure shows, for those who cannot see it: its titles, or else the phrases in the code that draws it.
+
+    Args:
+        source: the code of the cell.
+    """
+    if titles := re.findall(r"title\w*(?:=|\()\s*f?\"([^\"{}]+)\"", source):
+        return "; ".join(titles)
+    if "choose_head(" in source:
+        return "the attention weights of all heads, drawn small"
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call | ast.Dict | ast.Tuple)]
+    told = [part for call in calls for part in _parts(call) if isinstance(part, ast.JoinedStr | ast.Constant)]
+    phrases = dict.fromkeys(filter(None, map(_phrase, told)))
+    return "; ".join(phrases) or "what the code above draws"
+
+
+def _parts(node: ast.Call | ast.Dict | ast.Tuple) -> list[ast.expr]:
+    if isinstance(node, ast.Call):  # of named arguments the title alone: the others label axes
+        return node.args + [keyword.value for keyword in node.keywords if keyword.arg == "title"]
+    return [*node.keys, *node.values] if isinstance(node, ast.Dict) else node.elts
+
+
+def _phrase(text: ast.expr) -> str:
+    """A string of several words, with "…" for what is put in when it runs; empty for anything else."""
+    values = text.values if isinstance(text, ast.JoinedStr) else [text]
+    words = "".join(v.value if isinstance(v, ast.Constant) and isinstance(v.value, str) else "…" for v in values)
+    return words if " " in words else ""
 
 
 def _markdown(cell: NotebookNode, about: NotebookNode) -> NotebookNode:
