@@ -121,7 +121,8 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
     cells, solutions = [], []
     for cell, handed_out in zip(solved.cells, unsolved.cells, strict=True):
         about = cell.metadata.get("nbgrader", {})
-        if about.get("solution") or cell.source.startswith("#"):  # an exercise without hints ends here
+        heading = cell.cell_type == "markdown" and cell.source.startswith("#")
+        if about.get("solution") or heading:  # an exercise without hints ends here
             cells += solutions
             solutions = []
         if cell.cell_type == "code":

@@ -9,6 +9,7 @@ nitpicky = True
 
 # Pages show what the solutions' notebooks hold. Nothing is executed here.
 nb_execution_mode = "off"
+nb_merge_streams = True  # lines printed one after the other stay in one box
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
@@ -22,6 +23,7 @@ html_theme_options = {
     "use_fullscreen_button": False,
     "show_toc_level": 2,
     "navbar_persistent": [],
+    "footer_content_items": [],
 }
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_static_path = ["_static"]

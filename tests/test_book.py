@@ -67,6 +67,17 @@ def test_a_page_shows_the_exercise_and_folds_its_solution(build):
     assert any(c.source.startswith("<details><summary>Show the model answer") for c in page.cells)
 
 
+@pytest.mark.parametrize("chapter", [pytest.param(c, id=c.folder) for c in find_course().chapters])
+def test_solutions_come_after_checks_and_hints_and_figures_are_described(build, chapter):
+    page = build.as_page(nbformat.read(find_course().solution(chapter), as_version=4))
+    for before, cell in zip(page.cells, page.cells[1:], strict=False):
+        about = cell.metadata.get("mystnb", {})
+        if about.get("code_prompt_show") == "Show the solution":
+            assert before.source.startswith("<details>"), cell.source
+        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
+            assert about.image.alt != "Figure: what the code above draws", f"give a title to the figure of {cell.id}"
+
+
 def test_a_broken_link_and_a_missing_image_fail(build, repository, tmp_path):
     (tmp_path / "source").mkdir()
     shutil.copy(repository / "book/conf.py", tmp_path / "source")
