@@ -12,74 +12,41 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from autograder.checks import (
+    build,
     call,
     expect_close,
     expect_device,
     expect_gradients,
+    expect_parameter_gradients,
+    expect_parameters,
+    expect_same_in_eval,
     expect_tensor,
     place,
     randint,
     randn,
     unchanged,
 )
+from autograder.hidden.formulas import feed_forward, layer_norm, multi_head_attention
 
 State = dict[str, Tensor]
 Mistakes = Mapping[str, Callable[..., Tensor]]
 
 
-def _expect_parameters(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], hints: Mapping[str, str]) -> None:
-    """The parameters are those promised: what is missing, too much or of the wrong size is named."""
-    parameters = dict(module.named_parameters())
-    for name, shape in shapes.items():
-        hint = next((f": {text}" for part, text in hints.items() if part in name), "")
-        assert name in parameters, f"the parameter `{name}` is missing among {sorted(parameters)}{hint}"
-        found = tuple(parameters[name].shape)
-        assert found == shape, f"the parameter `{name}` should have shape {shape}, it has {found}{hint}"
-    more = sorted(parameters.keys() - shapes.keys())
-    assert not more, f"the parameter `{more[0]}` should not be there: the docstring names all the parts"
+_TIED = ("decoder.embedder.embedding.weight", "output.weight")
 
 
-def _randomise(module: nn.Module, pad_id: int | None = None, tied: Sequence[tuple[str, str]] = ()) -> State:
+def _randomise(module: nn.Module, pad_id: int) -> State:
     """Random weights in float64; the pad row of each embedding stays zero, and what is tied stays equal."""
     module.to(torch.float64)
     state = module.state_dict()
     for name, parameter in module.named_parameters():
         state[name] = 0.5 * randn(*parameter.shape)
-        if "embedding" in name and pad_id is not None:
+        for tied in _TIED if name in _TIED else (name,):
+            state[tied] = state[name]
+        if "embedding" in name or name in _TIED:
             state[name][pad_id] = 0.0
-    for one, other in tied:
-        state[other] = state[one].clone()
     module.load_state_dict(state)
     return state
-
-
-def _expect_parameter_gradients(
-    module: nn.Module, state: State, names: Sequence[str], oracle: Callable[[State], Tensor], call_it: Callable
-) -> None:
-    """The gradient of each of these parameters is the oracle's."""
-    with torch.enable_grad():
-        leaves = {name: state[name].clone().requires_grad_() for name in names}
-        expected = oracle(state | leaves)
-        direction = randn(*expected.shape)
-        module.zero_grad()
-        (call_it() * direction).sum().backward()
-        wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
-    found = {name: parameter.grad for name, parameter in module.named_parameters()}
-    for name, right in zip(names, wanted, strict=True):
-        # A bias of the keys moves all scores of a row alike, so that its gradient is zero but for rounding.
-        if found[name] is None and right.abs().max() > 1e-9:
-            raise AssertionError(
-                f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the result"
-            )
-        if found[name] is not None:
-            expect_close(found[name], right, f"the gradient of the parameter `{name}`", tolerance=1e-7)
-
-
-def _is_frozen(first: Any, second: Any, name: str) -> None:
-    assert torch.equal(first, second), (
-        f"{name} gives two results for the same input after `.eval()`: dropout is still active in evaluation; "
-        "use an `nn.Dropout`, or pass `training=self.training`"
-    )
 
 
 # ---- clones
@@ -185,11 +152,8 @@ def check_embedder(cls: Callable) -> None:
     """Start, values, the pad row, gradients."""
     for vocab, dim, pad_id in ((6, 6, 1), (11, 4, 0), (5, 8, 4), (7, 1, 2), (9, 9, 3)):
         module = call(cls, vocab, dim, pad_id)
-        _expect_parameters(
-            module,
-            {"embedding.weight": (vocab, dim)},
-            {"embedding": "`embedding` is nn.Embedding(vocab_size, dim, …)"},
-        )
+        hints = {"embedding": "`embedding` is nn.Embedding(vocab_size, dim, …)"}
+        expect_parameters(module, {"embedding.weight": (vocab, dim)}, hints)
         row = module.state_dict()["embedding.weight"][pad_id]
         assert not row.any(), (
             f"with pad_id={pad_id} row {pad_id} of the embedding should start as zeros: pass `padding_idx=pad_id`, and "
@@ -381,10 +345,6 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
-def _apply_linear(state: State, name: str, x: Tensor) -> Tensor:
-    return F.linear(x, state[f"{name}.weight"], state[f"{name}.bias"])
-
-
 @dataclass(frozen=True)
 class _Layer:
     """What a layer is put together from: `name` is its prefix in the state dict."""
@@ -394,24 +354,13 @@ class _Layer:
     name: str = ""
 
     def norm(self, number: int) -> Callable[[Tensor], Tensor]:
-        name = f"{self.name}norm_{number}"
-        return lambda x: F.layer_norm(x, x.shape[-1:], self.state[f"{name}.weight"], self.state[f"{name}.bias"])
+        return lambda x: layer_norm(self.state, f"{self.name}norm_{number}", x)
 
     def attend(self, part: str, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        q, k, v = (
-            _apply_linear(self.state, f"{self.name}{part}.{which}", x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for which, x in (("Wq", queries), ("Wk", keys), ("Wv", values))
-        )
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        if mask is not None:
-            mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
-            scores = scores.masked_fill(~mask, -math.inf)
-        y = scores.softmax(-1).nan_to_num(0.0) @ v
-        return _apply_linear(self.state, f"{self.name}{part}.WO", y.transpose(1, 2).flatten(2))
+        return multi_head_attention(self.state, f"{self.name}{part}.", queries, keys, self.heads, mask, values)
 
     def feed(self, x: Tensor, act: Callable = F.relu) -> Tensor:
-        name = f"{self.name}feed_forward"
-        return _apply_linear(self.state, f"{name}.outer", act(_apply_linear(self.state, f"{name}.inner", x)))
+        return feed_forward(self.state, f"{self.name}feed_forward.", x, act)
 
 
 def _in_turn(
@@ -528,14 +477,14 @@ _HINTS = {
 
 
 def _make_layer(
-    cls: Callable, dim: int, heads: int, hidden: int, shapes: Callable, dtype: torch.dtype, **more: Any
+    cls: Callable,
+    sizes: tuple[int, int, int],
+    shapes: Callable,
+    dtype: torch.dtype = torch.float64,
+    dropout: float = 0.0,
 ) -> tuple[nn.Module, State]:
-    """A layer with random weights, and these in float64, once its parameters are those promised."""
-    module = call(cls, dim, heads, hidden, **more)
-    _expect_parameters(module, shapes(dim, hidden), _HINTS)
-    state = _randomise(module)
-    module.to(dtype)
-    return module, {name: value.to(dtype).double() for name, value in state.items()}
+    """A layer with random weights, once its parameters are those promised; `sizes` are dim, heads and hidden."""
+    return build(lambda: cls(*sizes, dropout=dropout), shapes(sizes[0], sizes[2]), _HINTS, dtype)
 
 
 def _encoder_parts(p: _Layer, mask: Tensor | None) -> tuple[list[Callable], list[Callable]]:
@@ -581,7 +530,7 @@ def check_encoder_layer(cls: Callable) -> None:
     """Parameters, values with every mask, precision, gradients, dropout."""
     for batch, m, dim, heads, hidden in _ENCODER_SIZES:
         for dtype in (torch.float64,) if dim < 8 else (torch.float32, torch.float64):
-            module, state = _make_layer(cls, dim, heads, hidden, _ENCODER_SHAPES, dtype, dropout=0.0)
+            module, state = _make_layer(cls, (dim, heads, hidden), _ENCODER_SHAPES, dtype)
             p = _Layer(state, heads)
             x = (2 * randn(batch, m, dim) + 1).to(dtype)
             lengths = [1 + (3 * i + 1) % m for i in range(batch)]
@@ -598,44 +547,39 @@ def check_encoder_layer(cls: Callable) -> None:
         lambda p: _encoder_parts(p, None),
         ["attention", "feed-forward network"],
         ["attention.WO.bias", "feed_forward.outer.bias"],
-        lambda module, x: module(x, torch.ones(len(x), 1, x.shape[1], dtype=torch.bool)),
+        lambda x: (x, _EVERYTHING),
     )
 
 
 def _check_encoder_gradients(cls: Callable) -> None:
-    module, state = _make_layer(cls, 6, 2, 5, _ENCODER_SHAPES, torch.float64, dropout=0.0)
+    module, state = _make_layer(cls, (6, 2, 5), _ENCODER_SHAPES)
     x, mask = randn(3, 4, 6), _ends([4, 2, 1], 4)
     expect_gradients(lambda x: module(x, mask), lambda x: _encoder_layer(_Layer(state, 2), x, mask), {"x": x})
-    _expect_parameter_gradients(
-        module, state, list(state), lambda s: _encoder_layer(_Layer(s, 2), x, mask), lambda: module(x, mask)
-    )
+    expect_parameter_gradients(module, lambda s, *given: _encoder_layer(_Layer(s, 2), *given), state, (x, mask))
     module.to(torch.float32).to("meta")
     expect_device(module, {"x": x.float(), "mask": mask})
 
 
+_EVERYTHING = torch.ones(1, 1, 1, dtype=torch.bool)  # a mask that allows all there is
+
+
 def _check_layer_dropout(
-    cls: Callable, shapes: Callable, parts: Callable, names: list[str], biases: list[str], run: Callable
+    cls: Callable, shapes: Callable, parts: Callable, names: list[str], biases: list[str], given: Callable
 ) -> None:
     """Off in evaluation; on each sublayer's output before the sum; 0.1 when not given."""
     x = randn(2, 3, 6)
-    module, state = _make_layer(cls, 6, 2, 5, shapes, torch.float64, dropout=0.5)
-    module.eval()
+    module, state = _make_layer(cls, (6, 2, 5), shapes, dropout=0.5)
     sublayers, norms = parts(_Layer(state, 2))
     ones = [1] * len(names)
-    _is_frozen(call(run, module, x), call(run, module, x), "the layer")
-    expected = _in_turn(x, sublayers, norms, ones, ones)
-    expect_close(call(run, module, x), expected, "the layer's result with dropout, after `.eval()`,")
+    expect_same_in_eval(module, given(x), "the layer", _in_turn(x, sublayers, norms, ones, ones))
 
     # With dropout 1 nothing of a sublayer's output survives, wherever else the layer drops something.
-    module, state = _make_layer(cls, 6, 2, 5, shapes, torch.float64, dropout=1.0)
+    module, state = _make_layer(cls, (6, 2, 5), shapes, dropout=1.0)
     sublayers, norms = parts(_Layer(state, 2))
     mistakes: dict[str, Callable[[], Tensor]] = {
         "dropout acts on the sum, not on the sublayer's output before it is added": lambda: torch.zeros_like(x),
-        "the argument `dropout` has no effect": lambda: expected_without(),
+        "the argument `dropout` has no effect": lambda: _in_turn(x, sublayers, norms, ones, ones),
     }
-
-    def expected_without() -> Tensor:
-        return _in_turn(x, sublayers, norms, ones, ones)
 
     # What is left of a sublayer whose output is not dropped depends on what else the layer drops.
     for chosen in range(1, 2 ** len(names)):
@@ -654,7 +598,7 @@ def _check_layer_dropout(
                     ones,
                 )
             )
-    value = call(run, module.train(), x)
+    value = call(module.train(), *given(x))
     expect_close(value, x, "while training with dropout=1.0 only the residual path is left: the result", mistakes)
 
     # Only the biases are left of each sublayer; dropped with probability 0.1, or divided by 0.9.
@@ -662,7 +606,7 @@ def _check_layer_dropout(
     state = {name: torch.zeros_like(value) for name, value in module.state_dict().items()}
     state[biases[-1]] = torch.ones(1)
     module.load_state_dict(state)
-    y = call(run, module.train(), torch.zeros(20, 100, 1))
+    y = call(module.train(), *given(torch.zeros(20, 100, 1)))
     share = (y == 0).double().mean().item()
     assert share > 0, "without the argument `dropout` nothing is dropped while training: the default is 0.1"
     assert abs(share - 0.1) < 0.05, f"without the argument `dropout` a share of {share:.2f} is dropped: 0.1 is asked"
@@ -818,7 +762,7 @@ def check_decoder_layer(cls: Callable) -> None:
     """Parameters, values, precision."""
     for batch, n, m, dim, heads, hidden in _DECODER_SIZES:
         for dtype in (torch.float64,) if dim < 8 else (torch.float32, torch.float64):
-            module, state = _make_layer(cls, dim, heads, hidden, _DECODER_SHAPES, dtype, dropout=0.0)
+            module, state = _make_layer(cls, (dim, heads, hidden), _DECODER_SHAPES, dtype)
             p = _Layer(state, heads)
             given = _decoder_inputs(batch, n, m, dim)
             given |= {name: given[name].to(dtype) for name in ("x", "memory")}
@@ -840,17 +784,12 @@ def check_decoder_layer_training(cls: Callable) -> None:
         lambda p: _decoder_parts(p, memory, None, None),
         ["self-attention", "attention to the source", "feed-forward network"],
         ["self_attention.WO.bias", "source_attention.WO.bias", "feed_forward.outer.bias"],
-        lambda module, x: module(
-            x,
-            memory if x.shape[-1] == 6 else x,
-            torch.ones(1, 1, 1, dtype=torch.bool),
-            torch.ones(1, 1, 1, dtype=torch.bool),
-        ),
+        lambda x: (x, memory if x.shape[-1] == 6 else x, _EVERYTHING, _EVERYTHING),
     )
 
 
 def _check_decoder_gradients(cls: Callable) -> None:
-    module, state = _make_layer(cls, 6, 2, 5, _DECODER_SHAPES, torch.float64, dropout=0.0)
+    module, state = _make_layer(cls, (6, 2, 5), _DECODER_SHAPES)
     given = _decoder_inputs(3, 4, 5, 6)
     masks = given["memory_mask"], given["mask"]
     expect_gradients(
@@ -858,13 +797,7 @@ def _check_decoder_gradients(cls: Callable) -> None:
         lambda x, memory: _decoder_layer(_Layer(state, 2), x, memory, *masks),
         {"x": given["x"], "memory": given["memory"]},
     )
-    _expect_parameter_gradients(
-        module,
-        state,
-        list(state),
-        lambda s: _decoder_layer(_Layer(s, 2), *given.values()),
-        lambda: module(*given.values()),
-    )
+    expect_parameter_gradients(module, lambda s, *g: _decoder_layer(_Layer(s, 2), *g), state, [*given.values()])
     module.to(torch.float32).to("meta")
     expect_device(module, {name: v.float() if v.is_floating_point() else v for name, v in given.items()})
 
@@ -895,7 +828,7 @@ class _Stack:
         return {"add": x + p, "none": x, "twice": x + 2 * p, "alone": x * 0 + p, "dropped": 0 * x}[self.positions]
 
     def final(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, x.shape[-1:], self.state[f"{self.name}norm.weight"], self.state[f"{self.name}norm.bias"])
+        return layer_norm(self.state, f"{self.name}norm", x)
 
     def run(self, x: Tensor, layer: Callable[[_Layer, Tensor], Tensor]) -> Tensor:
         start = self.final(x) if self.norm == "first" else x
@@ -952,7 +885,7 @@ def _make_stack(
 ) -> tuple[nn.Module, State]:
     vocab, dim, depth, heads, hidden = sizes
     module = call(cls, vocab, dim, depth, heads, hidden, dropout, pad_id)
-    _expect_parameters(module, _stack_shapes(vocab, dim, depth, hidden, shapes), _STACK_HINTS)
+    expect_parameters(module, _stack_shapes(vocab, dim, depth, hidden, shapes), _STACK_HINTS)
     names = module.state_dict()
     assert "positions.pe" in names, "`positions` is missing, or is not the PositionEncoding of chapter 5"
     row = names["embedder.embedding.weight"][pad_id]
@@ -968,7 +901,7 @@ def check_encoder(cls: Callable) -> None:
     """Parameters, values, gradients, dropout."""
     for (sizes, pad_id), (batch, m) in zip(_STACK_SIZES, ((3, 5), (2, 4), (1, 6), (4, 1)), strict=True):
         _check_encoder_values(cls, sizes, pad_id, batch, m)
-    _check_stack_training(cls, _ENCODER_SHAPES, lambda s, t: s.encode(t, None), lambda t: (t, _all(t)))
+    _check_stack_training(cls, _ENCODER_SHAPES, lambda s, t, *_: s.encode(t, None), (_EVERYTHING,))
 
 
 def _check_encoder_values(cls: Callable, sizes: tuple[int, ...], pad_id: int, batch: int, m: int) -> None:
@@ -990,10 +923,6 @@ def _check_encoder_values(cls: Callable, sizes: tuple[int, ...], pad_id: int, ba
     expect_close(value, right.encode(tokens, mask), name, mistakes)
 
 
-def _all(tokens: Tensor) -> Tensor:
-    return torch.ones(len(tokens), 1, tokens.shape[1], dtype=torch.bool)
-
-
 def check_decoder(cls: Callable) -> None:
     """Parameters, values, gradients, dropout."""
     shapes = ((3, 4, 4), (2, 4, 3), (1, 5, 6), (4, 1, 2))
@@ -1008,12 +937,8 @@ def check_decoder(cls: Callable) -> None:
         {"memory": given["memory"]},
     )
     memory = randn(2, 4, 6)
-    _check_stack_training(
-        cls,
-        _DECODER_SHAPES,
-        lambda s, t: s.decode(t, memory, None, None),
-        lambda t: (t, memory, torch.ones(1, 1, 1, dtype=torch.bool), torch.ones(1, 1, 1, dtype=torch.bool)),
-    )
+    more = (memory, _EVERYTHING, _EVERYTHING)
+    _check_stack_training(cls, _DECODER_SHAPES, lambda s, t, *_: s.decode(t, memory, None, None), more)
 
 
 def _check_decoder_values(cls: Callable, sizes: tuple[int, ...], pad_id: int, shape: tuple[int, int, int]) -> None:
@@ -1047,45 +972,43 @@ def _check_decoder_values(cls: Callable, sizes: tuple[int, ...], pad_id: int, sh
     expect_close(value, right.decode(**given), name, mistakes)
 
 
-def _check_stack_training(cls: Callable, shapes: Callable, oracle: Callable, given: Callable) -> None:
+def _without_pad_row(state: State, name: str, pad_id: int) -> State:
+    """The pad row of an embedding is held at zero, so that no gradient goes there."""
+    real = (torch.arange(len(state[name])) != pad_id)[:, None]
+    return state | {name: state[name] * real}
+
+
+def _check_stack_training(cls: Callable, shapes: Callable, oracle: Callable, more: tuple[Tensor, ...]) -> None:
     """Gradients of every parameter, and dropout on the sums of embedding and position."""
-    sizes, tokens = (7, 6, 2, 2, 5), torch.tensor([[2, 3, 6, 4], [5, 2, 1, 1]])
+    sizes, given = (7, 6, 2, 2, 5), (torch.tensor([[2, 3, 6, 4], [5, 2, 1, 1]]), *more)
     module, state = _make_stack(cls, sizes, 1, shapes)
-    names = [name for name, _ in module.named_parameters()]
 
-    def run_oracle(s: State) -> Tensor:
-        # The pad row is held at zero, so no gradient goes there.
-        real = (torch.arange(sizes[0]) != 1)[:, None]
-        table = s["embedder.embedding.weight"]
-        return oracle(_Stack(s | {"embedder.embedding.weight": table * real}, sizes[3], sizes[2]), tokens)
+    def run_oracle(leaves: State, *given: Tensor) -> Tensor:
+        held = _without_pad_row(state | leaves, "embedder.embedding.weight", 1)
+        return oracle(_Stack(held, sizes[3], sizes[2]), *given)
 
-    _expect_parameter_gradients(module, state, names, run_oracle, lambda: module(*given(tokens)))
+    parameters = {name: state[name] for name, _ in module.named_parameters()}
+    expect_parameter_gradients(module, run_oracle, parameters, given)
 
     module, state = _make_stack(cls, sizes, 1, shapes, dropout=0.5)
-    module.eval()
-    right = _Stack(state, sizes[3], sizes[2])
-    first = call(module, *given(tokens))
-    _is_frozen(first, call(module, *given(tokens)), "it")
-    expect_close(first, oracle(right, tokens), "the result with dropout, after `.eval()`,")
+    expect_same_in_eval(module, given, "it", oracle(_Stack(state, sizes[3], sizes[2]), *given))
     module, state = _make_stack(cls, sizes, 1, shapes, dropout=1.0)
     right = _Stack(state, sizes[3], sizes[2])
     expect_close(
-        call(module.train(), *given(tokens)),
+        call(module.train(), *given),
         state["norm.bias"].expand(2, 4, 6),
         "while training with dropout=1.0 nothing survives but the final norm's bias: the result",
         {
             "the sum of embedding and position is not dropped: pass `dropout` to PositionEncoding": lambda: right.final(
-                right.embed(tokens)
+                right.embed(given[0])
             ),
-            "`dropout` is not passed on to the layers": lambda: oracle(replace(right, positions="dropped"), tokens),
-            "`dropout` has no effect": lambda: oracle(right, tokens),
+            "`dropout` is not passed on to the layers": lambda: oracle(replace(right, positions="dropped"), *given),
+            "`dropout` has no effect": lambda: oracle(right, *given),
         },
     )
 
 
 # ---- Translator
-
-_TIED = (("decoder.embedder.embedding.weight", "output.weight"),)
 
 
 def _translator_shapes(source_vocab: int, target_vocab: int, dim: int, depth: int, hidden: int) -> dict[str, tuple]:
@@ -1103,7 +1026,7 @@ def _make_translator(cls: Callable, sizes: tuple[int, ...], pad_id: int, dropout
     assert "output.weight" in names, "`output` is missing: nn.Linear(dim, target_vocab, bias=False)"
     assert "output.bias" not in names, "`output` should have no bias"
     parameters = dict(module.named_parameters())
-    both = [name for pair in _TIED for name in pair if name in parameters]
+    both = [name for name in _TIED if name in parameters]
     assert len(both) == 1, (
         "`output.weight` is a parameter of its own: it is not tied. It should be the very same parameter as the "
         "decoder's embedding: assign one to the other"
@@ -1121,19 +1044,8 @@ def _make_translator(cls: Callable, sizes: tuple[int, ...], pad_id: int, dropout
         f"with heads={heads} and depth={depth} the encoder has {found} layers: `Encoder` and `Decoder` take depth "
         "before heads, `Translator` takes heads before depth; pass them by name"
     )
-    _expect_parameters(module, shapes, {})
-    return module, _prepare(module, pad_id)
-
-
-def _prepare(module: nn.Module, pad_id: int) -> State:
-    module.to(torch.float64)
-    names = {name for name, _ in module.named_parameters()}
-    one, other = _TIED[0] if _TIED[0][0] in names else reversed(_TIED[0])
-    state = _randomise(module, pad_id, [(one, other)])
-    state[one][pad_id] = 0.0
-    state[other] = state[one].clone()
-    module.load_state_dict(state)
-    return state
+    expect_parameters(module, shapes)
+    return module, _randomise(module, pad_id)
 
 
 @dataclass(frozen=True)
@@ -1269,17 +1181,13 @@ def check_translator_training(cls: Callable) -> None:
     _check_leaks(cls)
     _check_gradients(cls)
     _check_pad_row(cls)
-    source, target = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5], [2, 6, 1, 1]])
+    given = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5], [2, 6, 1, 1]])
     module, state = _make_translator(cls, (8, 8, 6, 2, 2, 5), 1, dropout=0.5)
     module.train()
-    first = call(module, source, target)
-    assert not torch.equal(first, call(module, source, target)), (
+    assert not torch.equal(call(module, *given), call(module, *given)), (
         "with dropout=0.5 two passes in training give the same: `dropout` is not passed on"
     )
-    module.eval()
-    first = call(module, source, target)
-    _is_frozen(first, call(module, source, target), "the translator")
-    expect_close(first, _Whole(state, 2, 2, 1)(source, target), "the logits with dropout, after `.eval()`,")
+    expect_same_in_eval(module, given, "the translator", _Whole(state, 2, 2, 1)(*given))
 
 
 def _check_start(cls: Callable) -> None:
@@ -1375,35 +1283,30 @@ def _expect_no_padding(module: nn.Module, source: Tensor, target: Tensor, logits
 
 
 def _check_gradients(cls: Callable) -> None:
-    sizes, pad_id = (8, 9, 6, 2, 2, 5), 1
-    module, state = _make_translator(cls, sizes, pad_id)
-    source, target = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5], [2, 8, 1, 1]])
-    tied, copy = _TIED[0]
-    names = [name for name, _ in module.named_parameters()]
-    by_name = {copy: tied}
-
-    def oracle(s: State) -> Tensor:
-        full = dict(s)
-        if copy in names:
-            full[tied] = s[copy]
-        for name, rows in (("encoder.embedder.embedding.weight", sizes[0]), (tied, sizes[1])):
-            real = (torch.arange(rows) != pad_id)[:, None]
-            full[name] = full[name] * real  # held at zero, so no gradient goes there
-        return _Whole(full, sizes[3], sizes[4], pad_id)(source, target)
-
+    pad_id, source_table = 1, "encoder.embedder.embedding.weight"
+    module, state = _make_translator(cls, (8, 9, 6, 2, 2, 5), pad_id)
+    given = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5], [2, 8, 1, 1]])
+    parameters = {name: state[name] for name, _ in module.named_parameters()}
+    (tied,) = (name for name in _TIED if name in parameters)
     with torch.enable_grad():
         module.zero_grad()
-        call(module, source, target).pow(2).sum().backward()
+        call(module, *given).pow(2).sum().backward()
     found = {name: parameter.grad for name, parameter in module.named_parameters()}
-    for name in ("encoder.embedder.embedding.weight", next(n for n in _TIED[0] if n in names)):
-        gradient = found[name]
-        assert gradient is not None, f"no gradient reaches `{name}`"
-        assert not gradient[pad_id].any(), (
-            f"the pad row of `{by_name.get(name, name)}` gets a gradient, so that training moves it away from zero. "
+    for name, title in ((source_table, source_table), (tied, _TIED[0])):
+        assert found[name] is not None, f"no gradient reaches `{name}`"
+        assert not found[name][pad_id].any(), (
+            f"the pad row of `{title}` gets a gradient, so that training moves it away from zero. "
             "`padding_idx` guards the lookup only; the tied `output` sends a gradient too: make the logits of padding "
             "a constant 0"
         )
-    _expect_parameter_gradients(module, state, names, oracle, lambda: module(source, target))
+
+    def oracle(leaves: State, *given: Tensor) -> Tensor:
+        full = state | leaves | {_TIED[0]: leaves[tied]}
+        for name in (source_table, _TIED[0]):
+            full = _without_pad_row(full, name, pad_id)
+        return _Whole(full, 2, 2, pad_id)(*given)
+
+    expect_parameter_gradients(module, oracle, parameters, given)
 
 
 def train_copy(model, source, target):

@@ -30,7 +30,13 @@ def feed_forward(
 
 
 def multi_head_attention(
-    state: Mapping[str, Tensor], prefix: str, queries: Tensor, others: Tensor, heads: int, mask: Tensor | None = None
+    state: Mapping[str, Tensor],
+    prefix: str,
+    queries: Tensor,
+    others: Tensor,
+    heads: int,
+    mask: Tensor | None = None,
+    values: Tensor | None = None,
 ) -> Tensor:
     """Attention with the maps `Wq`, `Wk`, `Wv` and `WO`.
 
@@ -42,13 +48,14 @@ def multi_head_attention(
         heads: how many.
         mask: boolean, `(m,)`, `(n, m)`, `(B, 1 or n, m)` or `(B, 1 or h, 1 or n, m)`, True where allowed. A row that
             may attend to nothing averages nothing, so that only the bias of `WO` is left of it.
+        values: `(B, m, d)`, what the values are made from, if not from `others`.
 
     Returns:
         `(B, n, d)`.
     """
     q, k, v = (
         linear(state, f"{prefix}{part}", x).unflatten(-1, (heads, -1)).transpose(1, 2)
-        for part, x in (("Wq", queries), ("Wk", others), ("Wv", others))
+        for part, x in (("Wq", queries), ("Wk", others), ("Wv", others if values is None else values))
     )
     scores = q @ k.mT / q.shape[-1] ** 0.5
     if mask is not None:
