@@ -26,6 +26,7 @@ from autograder.checks import (
     randomise,
     unchanged,
 )
+from autograder.hidden.formulas import linear, multi_head_attention
 
 Tokens = list[int]
 
@@ -631,27 +632,27 @@ def _make_attention(dim, heads, dropout, dtype):
 
 
 _Cache = tuple[Tensor, Tensor]
+_State = Mapping[str, Tensor]
 
 
-def _heads(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+def _newest(state: _State, x: Tensor, heads: int, mask: Tensor | None = None) -> Tensor:
+    """What full self-attention gives the last position."""
+    return multi_head_attention(state, "", x[:, -1:], x, heads, mask)
 
 
-def _linear(x: Tensor, state: Mapping[str, Tensor], name: str) -> Tensor:
-    return x @ state[f"{name}.weight"].mT + state[f"{name}.bias"]
+def _kept(state: _State, x: Tensor, heads: int) -> _Cache:
+    """The keys and values of all positions."""
+    keys, values = (linear(state, name, x).unflatten(-1, (heads, -1)).transpose(1, 2) for name in ("Wk", "Wv"))
+    return keys, values
 
 
-def _attend(
-    x: Tensor, state: Mapping[str, Tensor], heads: int, mask: Tensor | None = None, scale: float = 1.0
-) -> tuple[Tensor, _Cache]:
-    """The last position of a full self-attention, and the keys and values of all positions."""
-    q, k, v = (_heads(_linear(x, state, name), heads) for name in ("Wq", "Wk", "Wv"))
-    scores = scale * q[:, :, -1:] @ k.mT / math.sqrt(q.shape[-1])
-    if mask is not None:
-        mask = mask.unsqueeze(1) if mask.dim() == 3 else mask
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = scores.softmax(-1).nan_to_num()
-    return _linear((weights @ v).transpose(1, 2).flatten(2), state, "WO"), (k, v)
+def _instead(state: _State, **other: str) -> _State:
+    """The weights when a map takes the place of another: `Wq="Wk"` uses the keys' map for the queries."""
+    return {**state, **{f"{a}.{part}": state[f"{b}.{part}"] for a, b in other.items() for part in ("weight", "bias")}}
+
+
+def _times(state: _State, name: str, factor: float) -> _State:
+    return {**state, **{f"{name}.{part}": factor * state[f"{name}.{part}"] for part in ("weight", "bias")}}
 
 
 def _expect_step(result: Any) -> tuple[Tensor, _Cache]:
@@ -674,41 +675,35 @@ def _masks(kind: str, batch: int, heads: int, t: int) -> Tensor | None:
     return torch.ones(shape, dtype=torch.bool) if t == 1 else rand_mask(*shape, empty_row=t == 4)
 
 
-def _attention_mistakes(
-    x: Tensor, state: Mapping[str, Tensor], heads: int, mask: Tensor | None
-) -> dict[str, Callable[[], Tensor]]:
-    dim = x.shape[-1]
-
-    def late(change: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-        q, k, v = change(*(_heads(_linear(x, state, name), heads) for name in ("Wq", "Wk", "Wv")))
-        weights = (q[:, :, -1:] @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
-        return _linear((weights @ v).transpose(1, 2).flatten(2), state, "WO")
-
+def _attention_mistakes(x: Tensor, state: _State, heads: int, mask: Tensor | None) -> dict[str, Callable[[], Tensor]]:
+    dim, last = x.shape[-1], x[:, -1:]
+    no_map = {**state, "WO.weight": torch.eye(dim, dtype=torch.float64), "WO.bias": 0 * state["WO.bias"]}
+    turned = None if mask is None else ~mask
+    rolled = None if mask is None else mask.roll(-1, -1)
     return {
-        "the mask is not used": lambda: _attend(x, state, heads)[0],
-        "the mask is turned round: True means that a position may be attended to": lambda: _attend(
-            x, state, heads, None if mask is None else ~mask
-        )[0],
-        "the cache is not used: the new position sees only itself": lambda: _attend(x[:, -1:], state, heads)[0],
-        "the new position does not see itself: join its key and value to the cache first": lambda: late(
-            lambda q, k, v: (q, k[:, :, :-1], v[:, :, :-1])
+        "the mask is not used": lambda: _newest(state, x, heads),
+        "the mask is turned round: True means that a position may be attended to": lambda: _newest(
+            state, x, heads, turned
         ),
-        "the new position does not see the oldest one": lambda: late(lambda q, k, v: (q, k[:, :, 1:], v[:, :, 1:])),
-        "the query is made with Wk: use Wq": lambda: late(lambda q, k, v: (k, k, v)),
-        "keys and values are exchanged": lambda: late(lambda q, k, v: (q, v, k)),
-        "the scores are not divided by √(d/h)": lambda: _attend(x, state, heads, mask, math.sqrt(dim / heads))[0],
-        "the scores are divided by √d: in a head it is √(d/h)": lambda: _attend(x, state, heads, mask, heads**-0.5)[0],
-        "one head does the work of all: split into heads": lambda: _attend(x, state, 1, mask)[0],
-        "WO is missing": lambda: _without_last(x, state, heads, mask),
-        "the newest keys and values come before the older ones: the mask then meets other positions": lambda: _attend(
-            x, state, heads, None if mask is None else mask.roll(-1, -1)
-        )[0],
+        "the cache is not used: the new position sees only itself": lambda: _newest(state, last, heads),
+        "the new position does not see itself: join its key and value to the cache first": lambda: multi_head_attention(
+            state, "", last, x[:, :-1], heads
+        ),
+        "the new position does not see the oldest one": lambda: multi_head_attention(state, "", last, x[:, 1:], heads),
+        "the query is made with Wk: use Wq": lambda: _newest(_instead(state, Wq="Wk"), x, heads, mask),
+        "keys and values are exchanged": lambda: _newest(_instead(state, Wk="Wv", Wv="Wk"), x, heads, mask),
+        "the scores are not divided by √(d/h)": lambda: _newest(
+            _times(state, "Wq", (dim / heads) ** 0.5), x, heads, mask
+        ),
+        "the scores are divided by √d: in a head it is √(d/h)": lambda: _newest(
+            _times(state, "Wq", heads**-0.5), x, heads, mask
+        ),
+        "one head does the work of all: split into heads": lambda: _newest(state, x, 1, mask),
+        "WO is missing": lambda: _newest(no_map, x, heads, mask),
+        "the newest keys and values come before the older ones: the mask then meets other positions": lambda: _newest(
+            state, x, heads, rolled
+        ),
     }
-
-
-def _without_last(x: Tensor, state: Mapping[str, Tensor], heads: int, mask: Tensor | None) -> Tensor:
-    eye = torch.eye(x.shape[-1], dtype=torch.float64)
-    return _attend(x, {**state, "WO.weight": eye, "WO.bias": 0 * state["WO.bias"]}, heads, mask)[0]
 
 
 def check_cached_attention(function: Callable) -> None:
@@ -738,7 +733,7 @@ def _check_steps(function: Callable, batch: int, dim: int, heads: int, kind: str
         kept = {} if cache is None else {"cache[0]": cache[0], "cache[1]": cache[1]}
         with unchanged(x_t=x_t, **kept):
             output, following = _expect_step(call(function, attention, x_t, cache, mask))
-        expected, (keys, values) = _attend(x[:, :t], state, heads, mask)
+        keys, values = _kept(state, x[:, :t], heads)
         where = f"at position {t} with a mask {kind}" if mask is not None else f"at position {t}"
         # The cache first: a mistake in it shows in the outputs only later.
         for number, (got, right, name) in enumerate(zip(following, (keys, values), ("keys", "values"), strict=True)):
@@ -754,13 +749,11 @@ def _check_steps(function: Callable, batch: int, dim: int, heads: int, kind: str
                         1, 2
                     ).flatten(2),
                     "the inputs are kept, not their keys and values": lambda x=x, t=t: x[:, :t],
-                    "Wk makes the keys and Wv the values": lambda n=number, t=t: _heads(
-                        _linear(x[:, :t], state, ("Wv", "Wk")[n]), heads
-                    ),
                 },
                 dtype,
             )
-        expect_close(output, expected, f"the output {where}", _attention_mistakes(x[:, :t], state, heads, mask), dtype)
+        mistakes = _attention_mistakes(x[:, :t], state, heads, mask)
+        expect_close(output, _newest(state, x[:, :t], heads, mask), f"the output {where}", mistakes, dtype)
         cache = following
 
 
@@ -774,13 +767,13 @@ def _expect_nothing_allowed(function: Callable) -> None:
 def _expect_gradients_through_the_cache(function: Callable) -> None:
     attention = place(_make_attention, beside=function)(4, 2, 0.0, torch.float64)
     state = randomise(attention)
-    mine, theirs = randn(2, 3, 4).requires_grad_(), None
+    mine = randn(2, 3, 4).requires_grad_()
     theirs = mine.detach().clone().requires_grad_()
     outputs, expected, cache = [], [], None
     for t in range(1, 4):
         output, cache = _expect_step(call(function, attention, mine[:, t - 1 : t], cache))
         outputs.append(output)
-        expected.append(_attend(theirs[:, :t], state, 2)[0])
+        expected.append(_newest(state, theirs[:, :t], 2))
     direction = randn(2, 3, 4)
     result = torch.cat(outputs, 1)
     assert result.requires_grad, (
@@ -801,11 +794,11 @@ def _expect_dropout(function: Callable) -> None:
         output,
         state["WO.bias"].expand(2, 1, 4),
         "the output in training when every weight is dropped",
-        {"`attention.dropout` is not used on the weights": lambda: _attend(x, state, 2)[0]},
+        {"`attention.dropout` is not used on the weights": lambda: _newest(state, x, 2)},
     )
     attention.eval()
     output, _ = _expect_step(call(function, attention, x, None))
-    expect_close(output, _attend(x, state, 2)[0], "the output in evaluation mode, where nothing is dropped")
+    expect_close(output, _newest(state, x, 2), "the output in evaluation mode, where nothing is dropped")
 
 
 # ---- BLEU
