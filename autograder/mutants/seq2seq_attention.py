@@ -63,7 +63,7 @@ _ENCODER_MUTANTS = [
     _encoder("one direction", "in both directions", (", bidirectional=True", "")),
     _encoder("an RNN", "`gru` is an nn.GRU", ("nn.GRU(", "nn.RNN(")),
     _encoder("an LSTM", "`gru` is an nn.GRU", ("nn.GRU(", "nn.LSTM(")),
-    _encoder("two layers", "should not be there", ("encoder_hidden, batch_first", "encoder_hidden, 2, batch_first")),
+    _encoder("two layers", "one layer", ("encoder_hidden, batch_first", "encoder_hidden, 2, batch_first")),
     _encoder(
         "hidden sizes exchanged",
         "`gru` is an nn.GRU(embed_dim, encoder_hidden)",
@@ -89,12 +89,12 @@ _ENCODER_MUTANTS = [
     ),
     _encoder(
         "last real token",
-        "there the backward direction has read one token only",
+        "the backward direction has read one token only",
         ("torch.cat([last[0], last[1]], dim=-1)", "outputs[torch.arange(len(tokens)), lengths - 1]"),
     ),
     _encoder(
         "first token",
-        "there the forward direction has read one token",
+        "the forward direction has read one token only",
         ("torch.cat([last[0], last[1]], dim=-1)", "outputs[:, 0]"),
     ),
     _encoder(
@@ -362,7 +362,7 @@ _DECODER_MUTANTS = [
     ),
     _decoder(
         "first weights for all",
-        "weights of the first sentence are used",
+        "the weights of the first sentence",
         (_CONTEXT, "context = (weights[:1].unsqueeze(1) @ encoder_outputs).squeeze(1)"),
     ),
     _decoder(
