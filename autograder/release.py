@@ -91,7 +91,9 @@ def write_zip(course: Course, chapters: list[Chapter], file: Path) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(names | handed_out):
             if (course.root / name).is_file():
-                archive.write(course.root / name, Path("attention") / name)
+                # The course's own README speaks of what students do not get.
+                source = Path("docs/student.md") if name == Path("README.md") else name
+                archive.write(course.root / source, Path("attention") / name)
         for name in sorted(handed_out):  # a second copy, by which `autograder check` sees what was damaged
             if name.suffix == ".ipynb":
                 archive.write(course.root / name, Path("attention/originals") / name.relative_to("notebooks"))
