@@ -1,18 +1,17 @@
 """Chapter 07 on the full data: three seeds of the transformer, against simple models.
 
     python data/download.py
-    python results/imdb.py [--models logistic bigrams bag transformer ensemble] [--seeds 0 1 2]
+    python results/imdb.py [--models logistic bigrams bag transformer ensemble mixture] [--seeds 0 1 2]
     python results/imdb.py --validate [--models …] [--set epochs=4 …]
 
 The definitions and the settings are those of chapter 07's solution. `--validate` holds a tenth of the training reviews
 back, reports on these and reads no test review: it is how settings were chosen. Without it, models are trained on all
-25,000 training reviews, and each reads the test reviews once, at the end. A run on record is not run again: delete its
-file in `results/runs/` for that.
+25,000 training reviews, and each reads the test reviews once, at the end. The ensembles combine what finished models
+answered. A run on record is not run again: delete its file in `results/runs/` for that.
 """
 
 import argparse
 import ast
-import json
 import os
 import sys
 import time
@@ -34,7 +33,7 @@ import imdb_classification as chapter  # noqa: E402
 
 EXPERIMENT = "Film reviews (IMDB)"
 METRIC = "Accuracy in percent on the official test set"
-# Each chosen on the validation reviews; the transformer's are the chapter's.
+# The regressions' settings were chosen on the validation reviews; the networks' are the chapter's.
 REGRESSIONS = {
     "logistic": {"longest": 1, "min_df": 2, "C": 10.0},
     "bigrams": {"longest": 2, "min_df": 2, "C": 30.0},
@@ -44,12 +43,15 @@ NETWORKS = {
     "transformer": TRANSFORMER,
     "bag": TRANSFORMER | {"rate": TRANSFORMER["bag_rate"]},
 }
+# Means of probabilities, in which each kind of model has the same say, however many seeds it has.
+ENSEMBLES = {"ensemble": ["transformer"], "mixture": ["transformer", "bigrams"]}
 TITLES = {
     "logistic": "logistic regression, tf–idf of words",
     "bigrams": "logistic regression, tf–idf of words and pairs",
     "bag": "bag of embeddings",
     "transformer": "transformer, one block",
     "ensemble": "mean of the transformers' probabilities",
+    "mixture": "mean of the transformers' and the regression's on words and pairs",
 }
 
 
@@ -93,35 +95,37 @@ def train_network(model: nn.Module, dataset, settings: dict, seed: int) -> None:
 
 
 @torch.no_grad()
-def predict(model: nn.Module, dataset, settings: dict) -> tuple[Tensor, Tensor]:
-    """Log-probabilities and labels of all reviews, in an order that depends on the reviews alone."""
+def predict(model: nn.Module, dataset, settings: dict) -> Tensor:
+    """The probabilities of the two classes for each review, `(N, 2)`, in the order of the data set."""
     model.eval()
-    batches = chapter.make_batches(dataset, settings["tokens_in_a_batch"], max_len=settings["max_len"])
+    texts = [example.text[: settings["max_len"]] for example in dataset.examples]
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    probabilities = torch.zeros(len(texts), 2)
     with chapter.mixed_precision():
-        return torch.cat([model(tokens) for tokens, _ in batches]), torch.cat([labels for _, labels in batches])
+        for start in range(0, len(order), 32):
+            numbers = order[start : start + 32]  # of similar length: little padding
+            tokens = dataset.fields["text"].process([texts[i] for i in numbers])
+            probabilities[numbers] = model(tokens).float().exp()
+    return probabilities
 
 
-def run_network(name: str, seed: int, settings: dict, train, test, cache: Path | None) -> dict:
-    """Train one network and measure it; its answers are kept for the ensemble when there is a cache."""
+def run_network(name: str, seed: int, settings: dict, train, test) -> tuple[dict, Tensor]:
+    """Train one network; what its record holds, and its probabilities for the reviews to measure with."""
     torch.manual_seed(seed)
     model = new_network(name, len(train.fields["text"].vocab), settings)
     read = clocks()
     train_network(model, train, settings, seed)
-    cost = read()
-    log_probs, labels = predict(model, test, settings)
-    if cache:
-        chapter.save({"log_probs": log_probs, "labels": labels}, cache / f"answers-{name}-{seed}.pt")
-    return cost | {
+    cost = read() | {
         "parameters": sum(p.numel() for p in model.parameters()),
         "epochs": settings["epochs"],
         "precision": "float32" if isinstance(chapter.mixed_precision(), nullcontext) else "bfloat16",
         "settings": settings,
-        "values": {"accuracy": round(100 * chapter.accuracy(log_probs, labels), 3)},
     }
+    return cost, predict(model, test, settings)
 
 
-def run_regression(settings: dict, train, test) -> dict:
-    """Fit logistic regression on tf–idf of the same tokens and measure it."""
+def run_regression(settings: dict, train, test) -> tuple[dict, Tensor]:
+    """Fit logistic regression on tf–idf of the same tokens; its record and its probabilities."""
     read = clocks()
     vectorizer = TfidfVectorizer(
         tokenizer=lambda example: example.text,
@@ -133,28 +137,29 @@ def run_regression(settings: dict, train, test) -> dict:
     )
     model = LogisticRegression(C=settings["C"], solver="liblinear", dual=True, max_iter=1000)
     model.fit(vectorizer.fit_transform(train.examples), [e.label for e in train.examples])
-    cost = read()
-    value = model.score(vectorizer.transform(test.examples), [e.label for e in test.examples])
-    return cost | {
+    cost = read() | {
         "parameters": model.coef_.size + 1,
         "epochs": "–",
         "precision": "float64",
         "settings": settings,
-        "values": {"accuracy": round(100 * value, 3)},
     }
+    return cost, torch.from_numpy(model.predict_proba(vectorizer.transform(test.examples)))
 
 
-def combine(member: str, seeds: list[int], cache: Path) -> dict:
-    """Measure the mean of the probabilities that finished runs gave to the test reviews."""
-    answers = [torch.load(cache / f"answers-{member}-{seed}.pt", weights_only=True) for seed in seeds]
-    runs = [json.loads(run_path(EXPERIMENT, TITLES[member], seed).read_text(encoding="utf-8")) for seed in seeds]
-    mean = torch.stack([answer["log_probs"].exp() for answer in answers]).mean(dim=0)
-    return runs[0] | {
-        "parameters": sum(run["parameters"] for run in runs),
-        "seconds": sum(run["seconds"] for run in runs),
-        "processor_seconds": sum(run["processor_seconds"] for run in runs),
-        "values": {"accuracy": round(100 * chapter.accuracy(mean, answers[0]["labels"]), 3)},
-    }
+def combine(kinds: list[str], seeds: list[int], answers: Path) -> tuple[dict, Tensor]:
+    """The mean of the probabilities that finished runs gave; what they cost together.
+
+    Raises:
+        FileNotFoundError: one of these models has not been run.
+    """
+    kept = [
+        [torch.load(answers / f"{kind}-{seed}.pt", weights_only=True) for seed in (seeds if kind in NETWORKS else [0])]
+        for kind in kinds
+    ]
+    records = [record for kind in kept for record, _ in kind]
+    cost = {key: sum(record[key] for record in records) for key in ("seconds", "processor_seconds", "parameters")}
+    means = [torch.stack([probabilities for _, probabilities in kind]).double().mean(dim=0) for kind in kept]
+    return records[0] | cost, torch.stack(means).mean(dim=0)
 
 
 def main() -> None:
@@ -178,24 +183,34 @@ def main() -> None:
     if given.validate:
         train, test = chapter.hold_out(train, 0.1)
     text.build_vocab(train, max_size=TRANSFORMER["words"])
-    cache = root / "cache"
+    together = "+".join(map(str, given.seeds))
+    labels = torch.tensor([example.label for example in test.examples])
+    answers = root / "cache" / ("answers-validation" if given.validate else "answers-test")
     for name in given.models:
-        for seed in given.seeds if name in NETWORKS else given.seeds[:1]:
+        for seed in given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]:
             if run_path(EXPERIMENT, TITLES[name], seed).exists() and not given.validate:
                 print(f"{TITLES[name]}, seed {seed}: on record", flush=True)
                 continue
-            if name in REGRESSIONS:
-                run = run_regression(REGRESSIONS[name] | other, train, test)
-            elif name in NETWORKS:
-                settings = NETWORKS[name] | other
-                run = run_network(name, seed, settings, train, test, None if given.validate else cache)
+            if name in ENSEMBLES:
+                run, probabilities = combine(ENSEMBLES[name], given.seeds, answers)
             else:
-                run = combine("transformer", given.seeds, cache)
-            print(f"\n{TITLES[name]}, seed {seed}: {run['values']} in {run['processor_seconds']:.0f} s", flush=True)
+                if name in REGRESSIONS:
+                    run, probabilities = run_regression(REGRESSIONS[name] | other, train, test)
+                else:
+                    run, probabilities = run_network(name, seed, NETWORKS[name] | other, train, test)
+                chapter.save((run, probabilities), answers / f"{name}-{seed}.pt")
+            value = 100 * chapter.accuracy(probabilities, labels)
+            print(f"\n{TITLES[name]}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
             if not given.validate:
-                data = f"{len(train):,} reviews to train on, {len(test):,} to test with"
-                record = {"experiment": EXPERIMENT, "data": data, "metric": METRIC, "model": TITLES[name], "seed": seed}
-                write_run(record | run)
+                about = {
+                    "experiment": EXPERIMENT,
+                    "data": f"{len(train):,} reviews to train on, {len(test):,} to test with",
+                    "metric": METRIC,
+                    "model": TITLES[name],
+                    "seed": seed,
+                    "values": {"accuracy": round(value, 3)},
+                }
+                write_run(about | run)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Chapters 08 to 10 on the full data: translators from German to English, Multi30k, test_2016_flickr.
 
     python data/download.py
-    python results/multi30k.py [--models gru gru_attention words subwords] [--seeds 0]
+    python results/multi30k.py [--models gru gru_attention words subwords ensemble] [--seeds 0 1 2]
     python results/multi30k.py --validate --models subwords --set epochs=3 dropout=0.2
     python results/multi30k.py --checkpoint
+
+Each model is trained with the first seed, the subword transformer with all of them; the ensemble is those together.
 
 Models, data, decoding and the loss are the chapters'. `--validate` reads the validation captions only: it is how the
 settings below were chosen. Without it, each finished model also reads the test captions, once. A run goes on from its
@@ -77,12 +79,14 @@ RECIPES = {
     "gru_attention": GRU,
     "words": TRANSFORMER | {"units": "words", "epochs": 12},
     "subwords": TRANSFORMER,
+    "ensemble": TRANSFORMER,
 }
 TITLES = {
     "gru": "GRU without attention, words",
     "gru_attention": "GRU with attention, words",
     "words": "transformer, words",
     "subwords": "transformer, subwords",
+    "ensemble": "mean of the subword transformers' probabilities",
 }
 
 
@@ -229,6 +233,24 @@ def new_model(recipe: dict, sizes: tuple[int, int]) -> nn.Module:
     return quicken(model)
 
 
+class Ensemble(nn.Module):
+    """Translators that write together: the next token's probability is the mean of theirs."""
+
+    def __init__(self, members: list[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def encode(self, source: Tensor) -> Tensor:
+        """The members' memories side by side, `(B, m, members · d)`."""
+        return torch.cat([member.encode(source) for member in self.members], dim=-1)
+
+    def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+        """Log-probabilities, `(B, n, V)`."""
+        parts = memory.chunk(len(self.members), dim=-1)
+        each = [m.decode(target, part, source).softmax(-1) for m, part in zip(self.members, parts, strict=True)]
+        return torch.stack(each).mean(dim=0).log()
+
+
 def close_batches(dataset: data.Dataset, tokens: int, seed: int) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Batches like those of `caption_batches`, a fifth fewer: cut from one sorted list, they hold less padding."""
     chance = random.Random(seed)
@@ -351,13 +373,30 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
     return spent | {"history": history}
 
 
-def run(name: str, seed: int, recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
-    """Train one model, translate with it, and say what came out."""
-    torch.manual_seed(seed)
-    model = new_model(recipe, captions.sizes)
-    spent = train(model, captions, recipe, seed, state_path(root, name, seed, recipe))
+def combine(seeds: list[int], recipe: dict, root: Path, captions: Captions) -> tuple[nn.Module, dict]:
+    """The finished subword transformers of these seeds as one model, and what they cost together.
+
+    Raises:
+        FileNotFoundError: one of them has not been trained.
+    """
+    states = [torch.load(state_path(root, "subwords", seed, recipe), weights_only=True) for seed in seeds]
+    members = [new_model(recipe, captions.sizes) for _ in seeds]
+    for member, state in zip(members, states, strict=True):
+        member.load_state_dict(state["model"])
+    cost = {key: round(sum(s["spent"][key] for s in states), 1) for key in ("seconds", "processor_seconds")}
+    return Ensemble(members), states[0]["spent"] | cost
+
+
+def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
+    """Train one model, or combine those of several seeds; translate with it, and say what came out."""
+    if name == "ensemble":
+        model, spent = combine(seeds, recipe, root, captions)
+    else:
+        torch.manual_seed(seeds[0])
+        model = new_model(recipe, captions.sizes)
+        spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe))
     values, split = {}, "valid" if validate else "test"
-    for beam in (1,) if "encoder_hidden" in recipe or validate else (1, BEAM):
+    for beam in (1,) if "encoder_hidden" in recipe else (1, BEAM):
         translations = translate(model, getattr(captions, split), beam)
         values |= captions.scores(split, translations, "greedy" if beam == 1 else f"beam {beam}")
     return {
@@ -367,7 +406,7 @@ def run(name: str, seed: int, recipe: dict, root: Path, captions: Captions, vali
         "model": TITLES[name],
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "epochs": recipe["epochs"],
-        "seed": seed,
+        "seed": seeds[0] if len(seeds) == 1 else "+".join(map(str, seeds)),
         "precision": "float32" if isinstance(chapter_07.mixed_precision(), nullcontext) else "bfloat16",
         "recipe": recipe,
         "values": values,
@@ -404,7 +443,7 @@ def main() -> None:
         description="Measure the translators of chapters 08 to 10 on the full Multi30k data."
     )
     parser.add_argument("--models", nargs="+", choices=RECIPES, default=list(RECIPES))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--validate", action="store_true", help="report on the validation captions; keep nothing")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="other settings, to validate")
     parser.add_argument("--checkpoint", action="store_true", help="write the file that chapter 10 translates with")
@@ -423,12 +462,15 @@ def main() -> None:
     for name in given.models:
         recipe = RECIPES[name] | changes
         captions = Captions(root, recipe)
-        for seed in given.seeds:
-            if not given.validate and run_path(EXPERIMENT, TITLES[name], seed).exists():
+        # One group of seeds for each run.
+        groups = {"ensemble": [given.seeds], "subwords": [[seed] for seed in given.seeds]}.get(name, [given.seeds[:1]])
+        for seeds in groups:
+            label = "+".join(map(str, seeds))
+            if not given.validate and run_path(EXPERIMENT, TITLES[name], label).exists():
                 continue
-            result = run(name, seed, recipe, root, captions, given.validate)
+            result = run(name, seeds, recipe, root, captions, given.validate)
             print(
-                f"{TITLES[name]}, seed {seed}, {changes}: {result['values']} in {result['processor_seconds']} s",
+                f"{TITLES[name]}, seed {label}, {changes}: {result['values']} in {result['processor_seconds']} s",
                 flush=True,
             )
             if not given.validate:
