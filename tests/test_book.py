@@ -1,10 +1,14 @@
 """The web book: built without a warning, read without a network, and silent about what is folded."""
 
+import http.server
 import importlib.util
 import re
 import shutil
+import socketserver
 import subprocess
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -95,13 +99,21 @@ def test_chapters_are_linked_outside_code_and_headings(build):
     assert text == f"# Chapter 1\n\nIn {link}, `chapter 1` and [chapter 1](x)."
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_reading_it_in_a_browser_without_a_network(site: Path, width):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as driver:
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("Chromium is missing: apt-get install chromium")
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_reading_it_in_a_browser_without_a_network(site: Path, browser, width):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with browser.new_context(viewport={"width": width, "height": 900}, offline=True) as context:
+        page = context.new_page()
         failed = []
         page.on("requestfailed", lambda request: failed.append(request.url))
         page.goto((site / "index.html").as_uri())
@@ -119,4 +131,40 @@ def test_reading_it_in_a_browser_without_a_network(site: Path, width):
 
         page.goto((site / "search.html").as_uri() + "?q=softmax")
         sync_api.expect(page.locator("#search-results")).to_contain_text("Normalized dot products")
-        browser.close()
+
+
+def test_the_search_quotes_nothing_that_is_folded(site, browser):
+    with socketserver.TCPServer(("127.0.0.1", 0), partial(QuietHandler, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        page = browser.new_page()
+        page.goto(f"{address}/chapters/01_weighted_averages/weighted_averages.html")
+        folded_only = page.evaluate(FOLDED_ONLY)
+        page.goto(f"{address}/search.html?q={folded_only[0]}")
+        result = page.locator("#search-results li", has_text="Weighted averages")
+        result.locator(".context").wait_for()
+        assert len(folded_only) > 3
+        assert folded_only[0] not in result.inner_text().lower()
+
+        page.goto(f"{address}/search.html?q=average")  # what is not folded is quoted
+        result = page.locator("#search-results li", has_text="Weighted averages").first
+        result.locator(".context", has_text="average").wait_for()
+        page.close()
+        server.shutdown()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """Serves the book; a browser does not let a page that is a file read other files, which excerpts need."""
+
+    def log_message(self, *_):
+        pass
+
+
+# The words of the page that stand in solutions, checks and hints only.
+FOLDED_ONLY = """() => {
+    const page = document.querySelector("article").cloneNode(true);
+    const folded = [...page.querySelectorAll("details")];
+    const words = folded.map((one) => one.textContent).join(" ").match(/\\b[a-z]{6,}\\b/g);
+    folded.forEach((one) => one.remove());
+    return [...new Set(words)].filter((word) => !page.textContent.toLowerCase().includes(word));
+}"""
