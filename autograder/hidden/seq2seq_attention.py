@@ -254,12 +254,8 @@ _ATTENTION_HINTS = {
 }
 
 
-def _attention_shapes(encoder: int, decoder: int, prefix: str = "") -> dict[str, tuple[int, ...]]:
-    return {
-        f"{prefix}fc1.weight": (decoder, decoder + 2 * encoder),
-        f"{prefix}fc1.bias": (decoder,),
-        f"{prefix}fc2.weight": (1, decoder),
-    }
+def _attention_shapes(encoder: int, decoder: int) -> dict[str, tuple[int, ...]]:
+    return {"fc1.weight": (decoder, decoder + 2 * encoder), "fc1.bias": (decoder,), "fc2.weight": (1, decoder)}
 
 
 def _softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
@@ -421,7 +417,6 @@ _DECODERS = [
     ((6, 2, 4, 1), 4, 1),
 ]
 _DECODER_HINTS = {
-    "attention.": "`attention` is AdditiveAttention(encoder_hidden, decoder_hidden)",
     "gru.": "`gru` is nn.GRUCell(embed_dim + 2 * encoder_hidden, decoder_hidden): token vector and context in",
     "embedding": "`embedding` is nn.Embedding(vocab_size, embed_dim)",
     "fc.": "`fc` is nn.Linear(decoder_hidden + 2 * encoder_hidden + embed_dim, vocab_size): it sees the new state, the "
@@ -432,7 +427,6 @@ _DECODER_HINTS = {
 def _decoder_shapes(vocab: int, embed: int, encoder: int, decoder: int) -> dict[str, tuple[int, ...]]:
     return {
         "embedding.weight": (vocab, embed),
-        **_attention_shapes(encoder, decoder, "attention."),
         "gru.weight_ih": (3 * decoder, embed + 2 * encoder),
         "gru.weight_hh": (3 * decoder, decoder),
         "gru.bias_ih": (3 * decoder,),
@@ -440,6 +434,36 @@ def _decoder_shapes(vocab: int, embed: int, encoder: int, decoder: int) -> dict[
         "fc.weight": (vocab, decoder + 2 * encoder + embed),
         "fc.bias": (vocab,),
     }
+
+
+def make_attention():
+    """A simpler attention, without parameters."""
+
+    class Attention(nn.Module):
+        def forward(self, hidden, outputs, mask):
+            scores = outputs.mean(-1) * hidden.sum(-1, keepdim=True)
+            return scores.masked_fill(~mask, -1e30).softmax(-1)  # equal weights where nothing is real
+
+    return Attention()
+
+
+def _weigh(hidden: Tensor, outputs: Tensor, mask: Tensor) -> Tensor:
+    """The weights of `make_attention`."""
+    scores = outputs.mean(-1) * hidden.sum(-1, keepdim=True)
+    return scores.masked_fill(~mask, -1e30).softmax(-1)
+
+
+def _decoder(
+    cls: Callable, sizes: tuple[int, ...], dropout: float = 0.0, dtype: torch.dtype = torch.float64
+) -> tuple[nn.Module, dict[str, Tensor]]:
+    """A student's decoder with an attention of the checks: a mistake in the student's own costs its points once."""
+
+    def make() -> nn.Module:
+        module = cls(*sizes, dropout)
+        module.attention = place(make_attention, beside=cls)()
+        return module
+
+    return build(make, _decoder_shapes(*sizes), _DECODER_HINTS, dtype)
 
 
 def _step(
@@ -521,18 +545,13 @@ def _decode_step(module: nn.Module, inputs: Mapping[str, Tensor]) -> tuple[Tenso
 
 
 def check_decoder(cls: Callable) -> None:
-    """Parameters, values at several sizes and dtypes, gradients, dropout, device.
-
-    The weights are compared with those of the student's own attention: a mistake in there costs its points once.
-    """
+    """Parameters, values at several sizes and dtypes, gradients, dropout."""
     for sizes, batch, m in _DECODERS:
         for dtype in (torch.float64, torch.float32):
-            module, state = build(lambda s=sizes: cls(*s, 0.0), _decoder_shapes(*sizes), _DECODER_HINTS, dtype)
+            module, state = _decoder(cls, sizes, dtype=dtype)
             _expect_step(module, state, _decoder_inputs(sizes, batch, m), dtype)
     sizes = (9, 3, 2, 4)
-    module, state = build(lambda: cls(*sizes, 0.0), _decoder_shapes(*sizes), _DECODER_HINTS)
-    inputs = _decoder_inputs(sizes, 3, 5)
-    _expect_decoder_gradients(module, state, inputs)
+    _expect_decoder_gradients(*_decoder(cls, sizes), _decoder_inputs(sizes, 3, 5))
     _expect_decoder_dropout(cls, sizes)
 
 
@@ -540,22 +559,15 @@ def _expect_step(module: nn.Module, state: State, inputs: dict[str, Tensor], dty
     given = {n: v.to(dtype) if v.is_floating_point() else v for n, v in inputs.items()}
     with unchanged(**given):
         logits, hidden, weights = _decode_step(module, given)
-    token, before, outputs, _ = (v.double() if v.is_floating_point() else v for v in given.values())
-    attend = module.attention
-    own = call(attend, *list(given.values())[1:]).detach().double()
+    token, before, outputs, mask = (v.double() if v.is_floating_point() else v for v in given.values())
+    own = _weigh(before, outputs, mask)
     right = _step(state, own, token, before, outputs)
-    after = right[1].to(dtype)
-
-    def elsewhere(hidden: Tensor, outputs: Tensor, mask: Tensor) -> Callable[[], Tensor]:
-        return lambda: attend(hidden, outputs, mask).detach()
-
-    x, m = given["encoder_outputs"], given["mask"]
     weight_mistakes = {
-        "the weights come from the state after the GRU: attend first, with the state that came in": elsewhere(
-            after, x, m
+        "the weights come from the state after the GRU: attend first, with the state that came in": lambda: _weigh(
+            right[1], outputs, mask
         ),
-        "the mask does not reach the attention": elsewhere(given["hidden"], x, torch.ones_like(m)),
-        "the mask reaches the attention with the wrong sign": elsewhere(given["hidden"], x, ~m),
+        "the mask does not reach the attention": lambda: _weigh(before, outputs, torch.ones_like(mask)),
+        "the mask reaches the attention with the wrong sign": lambda: _weigh(before, outputs, ~mask),
         "there is one dimension too many: the weights are (B, m)": lambda: own.unsqueeze(1),
         "the results are in another order: return (logits, hidden, weights)": lambda: right[1],
         "the results are in another order: return (logits, hidden, weights).": lambda: right[0],
@@ -591,36 +603,31 @@ def _lazy(
 
 
 def _expect_decoder_gradients(module: nn.Module, state: State, inputs: dict[str, Tensor]) -> None:
-    """Gradients reach the state, the encoder and every parameter, and are right where the attention is not involved."""
+    """Gradients reach the state, the encoder and every parameter, and are right."""
     token, mask = inputs["token"], inputs["mask"]
 
     def results(outputs: Tensor, hidden: Tensor) -> Tensor:
         return _join(module(token, hidden, outputs, mask)[:2])
 
-    def right(outputs: Tensor, hidden: Tensor) -> Tensor:
-        return _join(_step(state, module.attention(hidden, outputs, mask), token, hidden, outputs))
+    def right(outputs: Tensor, hidden: Tensor, state: State = state) -> Tensor:
+        return _join(_step(state, _weigh(hidden, outputs, mask), token, hidden, outputs))
 
     def cut(outputs: Tensor, hidden: Tensor) -> Tensor:
-        weights = module.attention(hidden, outputs, mask).detach()
-        return _join(_step(state, weights, token, hidden, outputs))
+        return _join(_step(state, _weigh(hidden, outputs, mask).detach(), token, hidden, outputs))
 
     mistakes = {"the weights are cut off from the graph, so that the attention never learns": cut}
     expect_gradients(results, right, {name: inputs[name] for name in ("encoder_outputs", "hidden")}, mistakes)
-    module.zero_grad()
-    logits, hidden, _ = module(*inputs.values())
-    (_join((logits, hidden)) * randn(logits.numel() + hidden.numel())).sum().backward()
-    for name, parameter in module.named_parameters():
-        assert parameter.grad is not None and parameter.grad.any(), (
-            f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the result"
-        )
+    expect_parameter_gradients(
+        _Joined(module, 2), lambda s, _, hidden, outputs, __: right(outputs, hidden, s), state, list(inputs.values())
+    )
 
 
 def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     """With a dropout of 1 the token vector is zero while training, and untouched in evaluation."""
-    module, state = build(lambda: cls(*sizes, 1.0), _decoder_shapes(*sizes), _DECODER_HINTS)
+    module, state = _decoder(cls, sizes, 1.0)
     inputs = _decoder_inputs(sizes, 3, 4)
     token, before, outputs, mask = inputs.values()
-    weights = module.attention(before, outputs, mask).detach()
+    weights = _weigh(before, outputs, mask)
     right = _step(state, weights, token, before, outputs)
     blank = _step(state, weights, token, before, outputs, blank=True)
     logits, hidden, _ = _decode_step(module, inputs)
@@ -640,8 +647,7 @@ def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
         ),
     }
     expect_close(logits, blank[0], name.format("logits"), mistakes)
-    module, state = build(lambda: cls(*sizes, 0.5), _decoder_shapes(*sizes), _DECODER_HINTS)
-    weights = module.attention(before, outputs, mask).detach()
+    module, state = _decoder(cls, sizes, 0.5)
     right = _step(state, weights, token, before, outputs)
     expect_same_in_eval(module, list(inputs.values()), "GRUDecoder", right[0])
 
@@ -665,8 +671,8 @@ def make_encoder(table):
     return Encoder()
 
 
-def make_decoder(vocab, embed, source, hidden, dropout):
-    """A decoder with a simpler attention, which notes the tokens that it is fed."""
+def make_decoder(attention, vocab, embed, source, hidden, dropout):
+    """A decoder that notes the tokens that it is fed."""
 
     class Noting(nn.Embedding):
         def forward(self, tokens):
@@ -674,16 +680,11 @@ def make_decoder(vocab, embed, source, hidden, dropout):
                 self.fed.append(tokens.tolist())
             return super().forward(tokens)
 
-    class Attention(nn.Module):
-        def forward(self, hidden, outputs, mask):
-            scores = outputs.sum(-1) * hidden.sum(-1, keepdim=True)
-            return scores.masked_fill(~mask, -1e30).softmax(-1)  # equal weights where nothing is real
-
     class Decoder(nn.Module):
         def __init__(self):
             super().__init__()
             self.embedding = Noting(vocab, embed)
-            self.attention = Attention()
+            self.attention = attention
             self.gru = nn.GRUCell(embed + source, hidden)
             self.fc = nn.Linear(hidden + source + embed, vocab)
             self.dropout = nn.Dropout(dropout)
@@ -700,6 +701,11 @@ def make_decoder(vocab, embed, source, hidden, dropout):
             return self.fc(torch.cat([hidden, context, vector], 1)), hidden, weights
 
     return Decoder().double()
+
+
+def _toy_decoder(beside: Any, vocab: int, hidden: int, dropout: float = 0.0) -> nn.Module:
+    attention = place(make_attention, beside=beside)()
+    return place(make_decoder, beside=beside)(attention, vocab, 3, 4, hidden, dropout)
 
 
 def _write(
@@ -729,9 +735,7 @@ def _write(
     token, first, steps = target[:, max(ahead, 0)], hidden, []
     for t in range(start, target.shape[1]):
         before = hidden if carry else first
-        scores = outputs.sum(-1) * before.sum(-1, keepdim=True)
-        weights = scores.masked_fill(~mask, -1e30).softmax(-1)
-        logits, hidden = _step(state, weights, token, before, outputs, blank=blank)
+        logits, hidden = _step(state, _weigh(before, outputs, mask), token, before, outputs, blank=blank)
         steps.append(logits)
         token = target[:, min(max(t + ahead, 0), last)] if truth else guess(logits)
     return torch.stack(steps, dim=1)
@@ -868,10 +872,9 @@ class _Forced:
         return self._model(*inputs, teacher_forcing=1.0)
 
 
-def _model(cls: Callable, vocab: int = 7, dropout: float = 0.0) -> nn.Module:
+def _model(cls: Callable) -> nn.Module:
     encoder = place(make_encoder, beside=cls)(randn(9, 4))
-    decoder = place(make_decoder, beside=cls)(vocab, 3, 4, 4, dropout)
-    model = call(cls, encoder, decoder)
+    model = call(cls, encoder, _toy_decoder(cls, 7, 4))
     found = {name.partition(".")[0] for name, _ in model.named_parameters()}
     for name in ("encoder", "decoder"):
         assert name in found, f"the attribute `{name}` is missing, so that its parameters are not trained"
@@ -978,7 +981,7 @@ def _expect_choices(fed: Callable[[float | None, int | None], Tensor], target: T
 def check_fix_teacher_forcing(function: Callable) -> None:
     """Always true tokens, always own ones, chance, dropout, gradients; with a decoder of the checks."""
     for batch, n, m in _WRITINGS:
-        decoder = place(make_decoder, beside=function)(7, 3, 4, 5, 0.0)
+        decoder = _toy_decoder(function, 7, 5)
         state = _weights_for(decoder)
         inputs = _writing_inputs(batch, n, m)
         logits = {}
@@ -988,7 +991,7 @@ def check_fix_teacher_forcing(function: Callable) -> None:
         _expect_logits(logits, partial(_write, state, *inputs.values()), {})
     _expect_fixed_chance(function)
     _expect_fixed_dropout(function)
-    decoder = place(make_decoder, beside=function)(7, 3, 4, 5, 0.0)
+    decoder = _toy_decoder(function, 7, 5)
     state = _weights_for(decoder)
     inputs = _writing_inputs(3, 5, 4)
     mask, target = inputs["mask"], inputs["target"]
@@ -1005,7 +1008,7 @@ def _writing_inputs(batch: int, n: int, m: int) -> dict[str, Tensor]:
 
 
 def _expect_fixed_chance(function: Callable) -> None:
-    decoder = place(make_decoder, beside=function)(7, 3, 4, 5, 0.0)
+    decoder = _toy_decoder(function, 7, 5)
     _weights_for(decoder, _OWN)
     inputs = _writing_inputs(3, 301, 4)
 
@@ -1019,7 +1022,7 @@ def _expect_fixed_chance(function: Callable) -> None:
 
 
 def _expect_fixed_dropout(function: Callable) -> None:
-    decoder = place(make_decoder, beside=function)(7, 3, 4, 5, 1.0)
+    decoder = _toy_decoder(function, 7, 5, 1.0)
     state = _weights_for(decoder)
     inputs = _writing_inputs(3, 5, 4)
     logits = call(function, decoder, *inputs.values(), teacher_forcing=1.0)
