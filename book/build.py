@@ -25,7 +25,7 @@ BOOK = Path(__file__).resolve().parent
 EXERCISE = re.compile(r"^(### Exercise .*?) — (.*)$", re.MULTILINE)
 # Everything that must stay as it is comes first, so that a chapter is found only outside of it.
 MENTION = re.compile(
-    r"```.*?```|`[^`]*`|\$\$.*?\$\$|^#.*?$|<summary>.*?</summary>|!?\[[^\]]*\]\([^)]*\)"
+    r"```\{glossary\}|```.*?```|`[^`]*`|\$\$.*?\$\$|^#.*?$|<summary>.*?</summary>|!?\[[^\]]*\]\([^)]*\)"
     r"|\b[Cc]hapter (?P<number>\d+)\b(?!\.\d)",
     re.MULTILINE | re.DOTALL,
 )
@@ -159,16 +159,25 @@ def alt_text(source: str) -> str:
         return "; ".join(titles)
     if "choose_head(" in source:
         return "the attention weights of all heads, drawn small"
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call | ast.Dict | ast.Tuple)]
-    told = [part for call in calls for part in _parts(call) if isinstance(part, ast.JoinedStr | ast.Constant)]
+    parts = [part for node in ast.walk(ast.parse(source)) for part in _parts(node)]
+    told = [part for part in parts if isinstance(part, ast.JoinedStr | ast.Constant)]
     phrases = dict.fromkeys(filter(None, map(_phrase, told)))
     return "; ".join(phrases) or "what the code above draws"
 
 
-def _parts(node: ast.Call | ast.Dict | ast.Tuple) -> list[ast.expr]:
-    if isinstance(node, ast.Call):  # of named arguments the title alone: the others label axes
-        return node.args + [keyword.value for keyword in node.keywords if keyword.arg == "title"]
-    return [*node.keys, *node.values] if isinstance(node, ast.Dict) else node.elts
+def _parts(node: ast.AST) -> list[ast.expr]:
+    """The places in the code where a figure's words may stand."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id="title")], value=value):
+            return [value]
+        case ast.Call(args=args, keywords=keywords):  # of named arguments the title alone: the others label axes
+            return args + [keyword.value for keyword in keywords if keyword.arg == "title"]
+        case ast.Dict(keys=keys, values=values):
+            return [*keys, *values]
+        case ast.Tuple(elts=elements):
+            return elements
+        case _:
+            return []
 
 
 def _phrase(text: ast.expr) -> str:

@@ -94,6 +94,8 @@ def test_a_broken_link_and_a_missing_image_fail(build, repository, tmp_path):
 
 def test_chapters_are_linked_outside_code_and_headings(build):
     course = find_course()
+    text = build.link_chapters("```{glossary}\nchapter 1\n```", course, "")
+    assert "](01_weighted_averages/" in text
     text = build.link_chapters("# Chapter 1\n\nIn chapter 1, `chapter 1` and [chapter 1](x).", course, "../")
     link = "[chapter 1](../01_weighted_averages/weighted_averages.ipynb)"
     assert text == f"# Chapter 1\n\nIn {link}, `chapter 1` and [chapter 1](x)."
@@ -133,6 +135,15 @@ def test_reading_it_in_a_browser_without_a_network(site: Path, browser, width):
         sync_api.expect(page.locator("#search-results")).to_contain_text("Normalized dot products")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_stands_out_from_its_background(site, browser, scheme):
+    with browser.new_context(color_scheme=scheme, offline=True) as context:
+        page = context.new_page()
+        for name in ("index.html", "glossary.html", "search.html", "chapters/07_imdb_classification/*.html"):
+            page.goto(next(site.glob(name)).as_uri())
+            assert page.evaluate(FAINT) == [], name
+
+
 def test_the_search_quotes_nothing_that_is_folded(site, browser):
     with socketserver.TCPServer(("127.0.0.1", 0), partial(QuietHandler, directory=site)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -160,6 +171,43 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+# Texts whose contrast with what is behind them is below 4.5, the least that WCAG 2 asks for.
+FAINT = """() => {
+    document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important }</style>");
+    document.querySelectorAll("article details").forEach((one) => (one.open = true));
+    const brush = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const rgba = (colour) => {
+        brush.clearRect(0, 0, 1, 1);
+        brush.fillStyle = colour;
+        brush.fillRect(0, 0, 1, 1);
+        const [r, g, b, a] = brush.getImageData(0, 0, 1, 1).data;
+        return [r, g, b, a / 255];
+    };
+    const over = (top, below) => below.map((value, i) => top[i] * top[3] + value * (1 - top[3]));
+    const luminance = (colour) => {
+        const [r, g, b] = colour.map((v) => (v / 255 <= 0.04045 ? v / 3294.6 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element) => {
+        if (!element) return [255, 255, 255];
+        return over(rgba(getComputedStyle(element).backgroundColor), behind(element.parentElement));
+    };
+    const faint = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let text; (text = texts.nextNode()); ) {
+        const element = text.parentElement;
+        if (!text.data.trim()) continue;
+        if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+        if (element.closest("script, style, noscript, .katex-mathml")) continue;
+        const background = behind(element);
+        const [low, high] = [over(rgba(getComputedStyle(element).color), background), background]
+            .map(luminance)
+            .sort((a, b) => a - b);
+        const contrast = (high + 0.05) / (low + 0.05);
+        if (contrast < 4.5) faint.push(`${contrast.toFixed(2)} ${element.className}: ${text.data.trim().slice(0, 40)}`);
+    }
+    return faint;
+}"""
 # The words of the page that stand in solutions, checks and hints only.
 FOLDED_ONLY = """() => {
     const page = document.querySelector("article").cloneNode(true);
