@@ -72,7 +72,7 @@ def lab(folder):
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, 15)
-        server.wait(timeout=30)
+        server.wait(timeout=60)
 
 
 def _wait_for(url: str, server: subprocess.Popen, log: Path) -> None:
@@ -175,7 +175,7 @@ def earned(folder):
     example_class.build(course, course.chapters, folder / "classroom/submitted")
     script = "from autograder.cli import main; main()"
     command = [sys.executable, "-c", script, "grade", "--workers", "1", "--json", "verdicts.json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 3, done.stderr  # one of them handed in what is no notebook
     points = dict.fromkeys(example_class.STUDENTS, 0.0)
     for item in json.loads((folder / "verdicts.json").read_text())["items"]:
