@@ -47,20 +47,7 @@ EXPERIMENT = "German captions to English (Multi30k)"
 METRIC = "BLEU on test_2016_flickr, read after training; no setting was changed once it had been read"
 UNK, PAD, SOS, EOS = range(4)
 BEAM = 5
-TRANSFORMER = {
-    "units": "subwords",
-    "vocabulary": 3000,
-    "dim": 128,
-    "heads": 4,
-    "depth": 3,
-    "hidden": 512,
-    "dropout": 0.15,
-    "smoothing": 0.1,
-    "rate": 3e-3,
-    "warmup": 400,
-    "tokens_in_a_batch": 2500,
-    "epochs": 18,
-}
+TRANSFORMER = {"units": "subwords", "vocabulary": 3000} | chapter_10.FULL | {"epochs": 26}
 GRU = {
     "units": "words",
     "attention": True,
@@ -77,7 +64,7 @@ GRU = {
 RECIPES = {
     "gru": GRU | {"attention": False},
     "gru_attention": GRU,
-    "words": TRANSFORMER | {"units": "words", "epochs": 12},
+    "words": TRANSFORMER | {"units": "words", "epochs": chapter_10.FULL["epochs"]},
     "subwords": TRANSFORMER,
     "ensemble": TRANSFORMER,
 }
