@@ -61,8 +61,8 @@ def test_every_exercise_has_a_list_of_checks_and_hints(chapter):
 @ALL
 def test_cells_are_small(chapter):
     lengths = sorted(c.source.count("\n") + 1 for c in code(read(chapter)) if not c.metadata.get("nbgrader"))
-    assert 1 <= lengths[len(lengths) // 2] <= 18
-    assert lengths[-1] <= 50
+    assert 1 <= lengths[len(lengths) // 2] <= 12
+    assert lengths[-1] <= 40
 
 
 @ALL
