@@ -173,7 +173,7 @@ def combine(kinds: list[str], seeds: list[int], answers: Path) -> tuple[dict, Te
         for kind in kinds
     ]
     records = [record for kind in kept for record, _ in kind]
-    cost = {key: sum(record[key] for record in records) for key in ("seconds", "processor_seconds", "parameters")}
+    cost = {key: round(sum(r[key] for r in records), 1) for key in ("seconds", "processor_seconds", "parameters")}
     means = [torch.stack([probabilities for _, probabilities in kind]).double().mean(dim=0) for kind in kept]
     return records[0] | cost, torch.stack(means).mean(dim=0)
 

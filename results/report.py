@@ -83,7 +83,7 @@ def spread(values: list[float], digits: int) -> str:
 def section(title: str, runs: list[dict]) -> str:
     """The tables of one experiment, best first: what the models reach, and what they cost."""
     groups = defaultdict(list)
-    for run in sorted(runs, key=lambda run: run["seed"]):
+    for run in sorted(runs, key=lambda run: str(run["seed"])):  # an ensemble's is "0+1+2"
         groups[tuple(run[key] for key in SAME)].append(run)
     measures = list(dict.fromkeys(name for run in runs for name in run["values"]))
     rows = []
