@@ -11,16 +11,13 @@ finished models answered. A run on record is not run again: delete its file in `
 """
 
 import argparse
-import ast
 import os
 import sys
-import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import torch
-from report import clocks, run_path, write_run
+from report import clocks, parse_settings, run_path, watched, write_run
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
@@ -69,15 +66,6 @@ def hold_out_films(train, root: Path):
     fields = list(train.fields.items())
     parts = [[e for e in train.examples if (tuple(e.text) in late) == held] for held in (False, True)]
     return tuple(data.Dataset(part, fields) for part in parts)
-
-
-def watched(batches: list, title: str) -> Iterator:
-    """The batches, telling on stderr how long they will still take."""
-    start = time.perf_counter()
-    for number, batch in enumerate(batches, start=1):
-        yield batch
-        left = (time.perf_counter() - start) / number * (len(batches) - number)
-        print(f"\r{title}, {left:.0f} s left ", end="", file=sys.stderr, flush=True)
 
 
 def one_cycle(optimizer: torch.optim.Optimizer, total: int) -> torch.optim.lr_scheduler.LambdaLR:
@@ -189,7 +177,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.set and not given.validate:
         parser.error("settings are chosen with --validate")
-    other = {name: ast.literal_eval(value) for name, _, value in (pair.partition("=") for pair in given.set)}
+    other = parse_settings(given.set)
     torch.set_num_threads(given.threads)
     root = chapter.data_root("imdb")
     if root.name != "full":

@@ -14,21 +14,18 @@ last epoch when it was stopped, and one on record is not run again: delete its f
 """
 
 import argparse
-import ast
 import ctypes
 import hashlib
 import io
 import os
 import random
 import sys
-import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import sentencepiece
 import torch
-from report import clocks, run_path, write_run
+from report import clocks, parse_settings, run_path, watched, write_run
 from sacrebleu.metrics import BLEU
 from torch import Tensor, nn
 from torchtext import data
@@ -300,15 +297,6 @@ def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1) -> list[li
     return [found[i] for i in range(len(order))]
 
 
-def watched(batches: list, title: str) -> Iterator:
-    """The batches, telling on stderr how long they will still take."""
-    start = time.perf_counter()
-    for number, batch in enumerate(batches, start=1):
-        yield batch
-        left = (time.perf_counter() - start) / number * (len(batches) - number)
-        print(f"\r{title}, {left:.0f} s left ", end="", file=sys.stderr, flush=True)
-
-
 def rate_factor(step: int, warmup: int, total: int) -> float:
     """By how much to multiply the rate: up in a line, then down to 0 in a line."""
     return min((step + 1) / warmup, max(0.0, (total - step) / (total - warmup)))
@@ -437,7 +425,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.set and not given.validate:
         parser.error("--set goes with --validate: what is kept has the settings of this file")
-    changes = {key: ast.literal_eval(value) for key, _, value in (word.partition("=") for word in given.set)}
+    changes = parse_settings(given.set)
     root = chapter_07.data_root("multi30k")
     if root.name != "full":
         sys.exit("error: the full data are not there: python data/download.py")

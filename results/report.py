@@ -1,4 +1,4 @@
-"""Write RESULTS.md from the committed results of real runs.
+"""Write RESULTS.md from the committed results of real runs; and what the scripts that make these runs share.
 
 Each file `results/runs/*.json` is one run: what was trained, on what, for how long, and `values`, a number for each
 measure. Runs that differ in nothing but the seed become one row: mean ± standard deviation. What was not run is not in
@@ -7,13 +7,15 @@ the table.
     python results/report.py
 """
 
+import ast
 import json
 import os
 import platform
 import statistics
+import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -70,6 +72,20 @@ def clocks() -> Callable[[], dict]:
         }
 
     return read
+
+
+def watched(batches: list, title: str) -> Iterator:
+    """The batches, telling on stderr how long they will still take."""
+    start = time.perf_counter()
+    for number, batch in enumerate(batches, start=1):
+        yield batch
+        left = (time.perf_counter() - start) / number * (len(batches) - number)
+        print(f"\r{title}, {left:.0f} s left ", end="", file=sys.stderr, flush=True)
+
+
+def parse_settings(words: list[str]) -> dict:
+    """What `--set NAME=VALUE …` asks for; the values are Python's literals."""
+    return {name: ast.literal_eval(value) for name, _, value in (word.partition("=") for word in words)}
 
 
 def spread(values: list[float], digits: int) -> str:
