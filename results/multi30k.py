@@ -1,11 +1,11 @@
 """Chapters 08 to 10 on the full data: translators from German to English, Multi30k, test_2016_flickr.
 
     python data/download.py
-    python results/multi30k.py [--models gru gru_attention words subwords ensemble] [--seeds 0 1 2]
+    python results/multi30k.py [--models gru gru_attention words subwords words_mean subwords_mean] [--seeds 0 1 2]
     python results/multi30k.py --validate --models subwords --set epochs=3 dropout=0.2
     python results/multi30k.py --checkpoint
 
-Each model is trained with the first seed, the subword transformer with all of them; the ensemble is those together.
+The GRUs are trained with the first seed, the transformers with each; the means are those of all seeds together.
 
 Models, data, decoding and the loss are the chapters'. `--validate` reads the validation captions only: it is how the
 settings below were chosen. Without it, each finished model also reads the test captions, once. A run goes on from its
@@ -20,12 +20,11 @@ import io
 import os
 import random
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import sentencepiece
 import torch
-from report import clocks, parse_settings, run_path, watched, write_run
+from report import clocks, parse_settings, precision_of, run_path, watched, write_run
 from sacrebleu.metrics import BLEU
 from torch import Tensor, nn
 from torchtext import data
@@ -63,14 +62,15 @@ RECIPES = {
     "gru_attention": GRU,
     "words": TRANSFORMER | {"units": "words", "epochs": chapter_10.FULL["epochs"]},
     "subwords": TRANSFORMER,
-    "ensemble": TRANSFORMER,
 }
+ENSEMBLES = {"words_mean": "words", "subwords_mean": "subwords"}
 TITLES = {
     "gru": "GRU without attention, words",
     "gru_attention": "GRU with attention, words",
     "words": "transformer, words",
     "subwords": "transformer, subwords",
-    "ensemble": "mean of the subword transformers' probabilities",
+    "words_mean": "mean of the word transformers' probabilities",
+    "subwords_mean": "mean of the subword transformers' probabilities",
 }
 
 
@@ -348,13 +348,13 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
     return spent | {"history": history}
 
 
-def combine(seeds: list[int], recipe: dict, root: Path, captions: Captions) -> tuple[nn.Module, dict]:
-    """The finished subword transformers of these seeds as one model, and what they cost together.
+def combine(kind: str, seeds: list[int], recipe: dict, root: Path, captions: Captions) -> tuple[nn.Module, dict]:
+    """The finished transformers of this kind and these seeds as one model, and what they cost together.
 
     Raises:
         FileNotFoundError: one of them has not been trained.
     """
-    states = [torch.load(state_path(root, "subwords", seed, recipe), weights_only=True) for seed in seeds]
+    states = [torch.load(state_path(root, kind, seed, recipe), weights_only=True) for seed in seeds]
     members = [new_model(recipe, captions.sizes) for _ in seeds]
     for member, state in zip(members, states, strict=True):
         member.load_state_dict(state["model"])
@@ -364,8 +364,8 @@ def combine(seeds: list[int], recipe: dict, root: Path, captions: Captions) -> t
 
 def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
     """Train one model, or combine those of several seeds; translate with it, and say what came out."""
-    if name == "ensemble":
-        model, spent = combine(seeds, recipe, root, captions)
+    if name in ENSEMBLES:
+        model, spent = combine(ENSEMBLES[name], seeds, recipe, root, captions)
     else:
         torch.manual_seed(seeds[0])
         model = new_model(recipe, captions.sizes)
@@ -382,7 +382,7 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "epochs": recipe["epochs"],
         "seed": seeds[0] if len(seeds) == 1 else "+".join(map(str, seeds)),
-        "precision": "float32" if isinstance(chapter_07.mixed_precision(), nullcontext) else "bfloat16",
+        "precision": precision_of(chapter_07.mixed_precision()),
         "recipe": recipe,
         "values": values,
         "notes": signatures(),
@@ -417,7 +417,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Measure the translators of chapters 08 to 10 on the full Multi30k data."
     )
-    parser.add_argument("--models", nargs="+", choices=RECIPES, default=list(RECIPES))
+    parser.add_argument("--models", nargs="+", choices=TITLES, default=list(TITLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--validate", action="store_true", help="report on the validation captions; keep nothing")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="other settings, to validate")
@@ -435,10 +435,12 @@ def main() -> None:
     keep_freed_memory()
     torch.set_flush_denormal(True)
     for name in given.models:
-        recipe = RECIPES[name] | changes
+        recipe = RECIPES[ENSEMBLES.get(name, name)] | changes
         captions = Captions(root, recipe)
-        # One group of seeds for each run.
-        groups = {"ensemble": [given.seeds], "subwords": [[seed] for seed in given.seeds]}.get(name, [given.seeds[:1]])
+        if name in ENSEMBLES:
+            groups = [given.seeds]  # one run of them all
+        else:
+            groups = [[seed] for seed in (given.seeds[:1] if "encoder_hidden" in recipe else given.seeds)]
         for seeds in groups:
             label = "+".join(map(str, seeds))
             if not given.validate and run_path(EXPERIMENT, TITLES[name], label).exists():

@@ -16,6 +16,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
@@ -72,6 +73,11 @@ def clocks() -> Callable[[], dict]:
         }
 
     return read
+
+
+def precision_of(context: AbstractContextManager) -> str:
+    """What a record says of chapter 07's `mixed_precision()`."""
+    return "float32" if isinstance(context, nullcontext) else "bfloat16"
 
 
 def watched(batches: list, title: str) -> Iterator:
