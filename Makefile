@@ -47,6 +47,7 @@ book: .venv/ready
 results: .venv/ready
 	$(BIN)/python data/download.py
 	$(BIN)/python results/imdb.py
+	$(BIN)/python results/imdb_cost.py
 	$(BIN)/python results/multi30k.py
 	$(BIN)/python results/report.py
 

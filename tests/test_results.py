@@ -1,19 +1,25 @@
-"""The page of results says what the runs say, and nothing else."""
+"""The page of results says what the runs say, and nothing else; and what the scripts compute beside the chapters."""
 
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.fixture
-def report():
-    spec = importlib.util.spec_from_file_location("report", ROOT / "results" / "report.py")
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "results" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def report():
+    return load("report")
 
 
 def run(**changes) -> dict:
@@ -80,3 +86,32 @@ def test_the_page_is_up_to_date(report):
     runs, page = report.read_runs(), ROOT / "RESULTS.md"
     if runs:
         assert page.read_text(encoding="utf-8") == report.render(runs), "run `make results`"
+
+
+REVIEWS = [np.array(numbers) for numbers in ([2, 3, 4, 0, 2, 3], [3, 4, 2, 3, 1, 5], [4, 0, 5, 4], [4, 0])]
+
+
+def test_repeated_pairs_of_words_have_vectors():
+    embedding = load("words_and_pairs").WordsAndPairs(torch.nn.Embedding(6, 3), REVIEWS, pairs_from=2)
+    tokens = torch.tensor([[2, 3, 4, 2, 5], [4, 0, 2, 3, 1]])
+    assert embedding(tokens).equal(embedding.words(tokens))  # they begin at 0
+    torch.nn.init.normal_(embedding.pairs.weight)
+    added = embedding(tokens) - embedding.words(tokens)
+    # In two reviews: (2, 3) and (3, 4). (4, 2) is in one, and (4, 0) ends with <unk>.
+    expected = torch.zeros(2, 5, 3)
+    expected[0, 1] = expected[1, 3] = embedding.pairs.weight[0]
+    expected[0, 2] = embedding.pairs.weight[1]
+    torch.testing.assert_close(added, expected)
+    assert len(embedding.pairs.weight) == 2
+
+
+def test_words_in_the_same_company_have_close_vectors():
+    chance = np.random.default_rng(0)
+    # Words 2 to 4 stand beside 8 to 11, words 5 to 7 beside 12 to 15.
+    starts = chance.integers(0, 2, 400)
+    reviews = [np.array([chance.integers(2, 5) + 3 * s, chance.integers(8, 12) + 4 * s]) for s in starts]
+    vectors = load("words_and_pairs").word_vectors(reviews, words=16, dim=4, window=2)
+    assert vectors.shape == (16, 4)
+    torch.testing.assert_close(vectors[2:].norm(dim=1), torch.ones(14))
+    alike = vectors[2:8] @ vectors[2:8].T
+    assert alike[:3, :3].min() > 0.9 > 0.5 > alike[:3, 3:].max()
