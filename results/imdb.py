@@ -202,10 +202,11 @@ def combine(kinds: list[str], seeds: list[int], answers: Path) -> tuple[dict, Te
     Raises:
         FileNotFoundError: one of these models has not been run.
     """
-    kept = [
-        [torch.load(answers / f"{kind}-{seed}.pt", weights_only=True) for seed in (seeds if kind in NETWORKS else [0])]
-        for kind in kinds
-    ]
+    paths = [[answers / f"{kind}-{seed}.pt" for seed in (seeds if kind in NETWORKS else [0])] for kind in kinds]
+    missing = [path.stem for one_kind in paths for path in one_kind if not path.exists()]
+    if missing:
+        raise FileNotFoundError(f"no answers yet of {', '.join(missing)}: run --models {' '.join(kinds)} first")
+    kept = [[torch.load(path, weights_only=True) for path in one_kind] for one_kind in paths]
     records = [record for kind in kept for record, _ in kind]
     cost = {key: round(sum(r[key] for r in records), 1) for key in ("seconds", "processor_seconds", "parameters")}
     means = [torch.stack([probabilities for _, probabilities in kind]).double().mean(dim=0) for kind in kept]
@@ -264,4 +265,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FileNotFoundError as error:  # a model that others build on
+        sys.exit(f"error: {error}")

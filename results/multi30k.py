@@ -348,13 +348,26 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
     return spent | {"history": history}
 
 
+def load_finished(root: Path, kind: str, seed: int, recipe: dict) -> dict:
+    """The state of a training that is over.
+
+    Raises:
+        FileNotFoundError: it is not over, or has not begun.
+    """
+    path = state_path(root, kind, seed, recipe)
+    state = torch.load(path, weights_only=True) if path.exists() else {"history": []}
+    if len(state["history"]) < recipe["epochs"]:
+        raise FileNotFoundError(f"{kind}, seed {seed}, is not trained yet: run --models {kind} --seeds {seed} first")
+    return state
+
+
 def combine(kind: str, seeds: list[int], recipe: dict, root: Path, captions: Captions) -> tuple[nn.Module, dict]:
     """The finished transformers of this kind and these seeds as one model, and what they cost together.
 
     Raises:
         FileNotFoundError: one of them has not been trained.
     """
-    states = [torch.load(state_path(root, kind, seed, recipe), weights_only=True) for seed in seeds]
+    states = [load_finished(root, kind, seed, recipe) for seed in seeds]
     members = [new_model(recipe, captions.sizes) for _ in seeds]
     for member, state in zip(members, states, strict=True):
         member.load_state_dict(state["model"])
@@ -397,7 +410,7 @@ def write_checkpoint(root: Path, folder: Path) -> None:
     """
     recipe = RECIPES["subwords"]
     captions = Captions(root, recipe)
-    state = torch.load(state_path(root, "subwords", 0, recipe), weights_only=True)
+    state = load_finished(root, "subwords", 0, recipe)
     # The encoder's table and the output's are the decoder's, and sines need no storing.
     weights = {
         name: value.half()
@@ -455,4 +468,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FileNotFoundError as error:  # a model that others build on
+        sys.exit(f"error: {error}")
