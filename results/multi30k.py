@@ -229,10 +229,10 @@ class Ensemble(nn.Module):
         return torch.cat([member.encode(source) for member in self.members], dim=-1)
 
     def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
-        """Log-probabilities, `(B, n, V)`."""
+        """Log-probabilities of the token that follows the target, `(B, 1, V)`: decoding asks for no others."""
         parts = memory.chunk(len(self.members), dim=-1)
-        each = [m.decode(target, part, source).softmax(-1) for m, part in zip(self.members, parts, strict=True)]
-        return torch.stack(each).mean(dim=0).log()
+        each = [m.decode(target, part, source)[:, -1:] for m, part in zip(self.members, parts, strict=True)]
+        return torch.stack(each).softmax(dim=-1).mean(dim=0).log()
 
 
 def close_batches(dataset: data.Dataset, tokens: int, seed: int) -> list[tuple[Tensor, Tensor, Tensor]]:
