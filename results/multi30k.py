@@ -1,7 +1,7 @@
 """Chapters 08 to 10 on the full data: translators from German to English, Multi30k, test_2016_flickr.
 
     python data/download.py
-    python results/multi30k.py [--models gru gru_attention words subwords words_mean subwords_mean] [--seeds 0 1 2]
+    python results/multi30k.py [--models gru gru_attention words subwords words_mean … consensus] [--seeds 0 1 2]
     python results/multi30k.py --validate --models subwords --set epochs=3 dropout=0.2
     python results/multi30k.py --checkpoint
 
@@ -41,8 +41,13 @@ import transformer_block as chapter_06  # noqa: E402
 
 EXPERIMENT = "German captions to English (Multi30k)"
 METRIC = "BLEU on test_2016_flickr, read once by each model after training; settings were chosen on validation captions"
+CONSENSUS = (
+    "consensus: of the translations (beam 5) by each transformer and each mean, the one with the highest mean sentence "
+    "BLEU against all of them, in lower-cased tokens."
+)
 UNK, PAD, SOS, EOS = range(4)
 BEAM = 5
+FILES = {"valid": "val", "test": "test2016"}
 TRANSFORMER = {"units": "subwords", "vocabulary": 3000} | chapter_10.FULL | {"epochs": 26}
 GRU = {
     "units": "words",
@@ -71,6 +76,7 @@ TITLES = {
     "subwords": "transformer, subwords",
     "words_mean": "mean of the word transformers' probabilities",
     "subwords_mean": "mean of the subword transformers' probabilities",
+    "consensus": "consensus of all transformers and both means",
 }
 
 
@@ -106,7 +112,7 @@ class Captions:
     """
 
     def __init__(self, root: Path, recipe: dict) -> None:
-        self.references = {"valid": read_lines(root, "val.en"), "test": read_lines(root, "test2016.en")}
+        self.references = {split: read_lines(root, f"{name}.en") for split, name in FILES.items()}
         self.subwords = None
         if recipe["units"] == "words":
             german, english = chapter_08.caption_fields()
@@ -129,16 +135,18 @@ class Captions:
         self.train, self.valid, self.test = splits
         self.sizes = (len(self.subwords), len(self.subwords))
 
+    def tokens(self, translations: list[list[int]]) -> list[list[str]]:
+        """The translations in lower-cased tokens, whatever they were written in."""
+        if self.subwords is None:
+            return [[self.words[number] for number in numbers] for numbers in translations]
+        return [chapter_08.cut_english(self.subwords.decode(numbers)) for numbers in translations]
+
     def scores(self, split: str, translations: list[list[int]], how: str) -> dict[str, float]:
         """BLEU of the translations of a split, by each definition that fits."""
-        if self.subwords is None:
-            tokens = [[self.words[number] for number in numbers] for numbers in translations]
-        else:
-            texts = [self.subwords.decode(numbers) for numbers in translations]
-            tokens = [chapter_08.cut_english(text) for text in texts]
         references = [chapter_08.cut_english(line) for line in self.references[split]]
-        values = {f"tokens, lower case, {how}": chapter_10.corpus_bleu(tokens, references)}
+        values = {f"tokens, lower case, {how}": chapter_10.corpus_bleu(self.tokens(translations), references)}
         if self.subwords is not None:
+            texts = [self.subwords.decode(numbers) for numbers in translations]
             for title, lowercase in (("lower case", True), ("cased", False)):
                 bleu = BLEU(lowercase=lowercase).corpus_score(texts, [self.references[split]])
                 values[f"sacreBLEU, {title}, {how}"] = bleu.score
@@ -375,6 +383,49 @@ def combine(kind: str, seeds: list[int], recipe: dict, root: Path, captions: Cap
     return Ensemble(members), states[0]["spent"] | cost
 
 
+def answers_path(root: Path, split: str, name: str, label: str) -> Path:
+    """Where the translations of a split are kept, in tokens."""
+    return root / "cache" / f"captions-{split}" / f"{name}-{label}.pt"
+
+
+def most_alike(candidates: list[list[str]]) -> list[str]:
+    """Of several translations of a sentence the one most like all of them, by sentence BLEU (Kumar and Byrne, 2004)."""
+    texts = [" ".join(tokens) for tokens in candidates]
+    bleu = BLEU(tokenize="none", effective_order=True)
+    likeness = [sum(bleu.sentence_score(text, [other]).score for other in texts) for text in texts]
+    return candidates[likeness.index(max(likeness))]
+
+
+def vote(seeds: list[int], root: Path, split: str) -> dict:
+    """Let all transformers and their means translate, and choose the translation of each caption by consensus.
+
+    Raises:
+        FileNotFoundError: one of them has not translated yet.
+    """
+    together = "+".join(map(str, seeds))
+    singles = [answers_path(root, split, kind, str(seed)) for kind in ENSEMBLES.values() for seed in seeds]
+    paths = singles + [answers_path(root, split, name, together) for name in ENSEMBLES]
+    missing = [path.stem for path in paths if not path.exists()]
+    if missing:
+        raise FileNotFoundError(f"no translations yet by {', '.join(missing)}: run these models first")
+    answers = [torch.load(path, weights_only=True) for path in paths]
+    chosen = [most_alike(list(candidates)) for candidates in zip(*(tokens for _, tokens in answers), strict=True)]
+    references = [chapter_08.cut_english(line) for line in read_lines(root, f"{FILES[split]}.en")]
+    records = [record for record, _ in answers[: len(singles)]]
+    keys = ("seconds", "processor_seconds", "parameters")
+    return (
+        records[0]
+        | {key: round(sum(record[key] for record in records), 1) for key in keys}
+        | {
+            "model": TITLES["consensus"],
+            "epochs": "–",
+            "seed": together,
+            "values": {f"tokens, lower case, beam {BEAM}": round(chapter_10.corpus_bleu(chosen, references), 2)},
+            "notes": [*signatures(), CONSENSUS],
+        }
+    )
+
+
 def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
     """Train one model, or combine those of several seeds; translate with it, and say what came out."""
     if name in ENSEMBLES:
@@ -387,19 +438,22 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
     for beam in (1,) if "encoder_hidden" in recipe else (1, BEAM):
         translations = translate(model, getattr(captions, split), beam)
         values |= captions.scores(split, translations, "greedy" if beam == 1 else f"beam {beam}")
-    return {
+    label = "+".join(map(str, seeds))
+    record = {
         "experiment": EXPERIMENT,
         "data": "29,000 captions to train on, 1,014 to choose settings with, 1,000 to test with",
         "metric": METRIC,
         "model": TITLES[name],
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "epochs": recipe["epochs"],
-        "seed": seeds[0] if len(seeds) == 1 else "+".join(map(str, seeds)),
+        "seed": seeds[0] if len(seeds) == 1 else label,
         "precision": precision_of(chapter_07.mixed_precision()),
         "recipe": recipe,
         "values": values,
         "notes": signatures(),
     } | spent
+    chapter_07.save((record, captions.tokens(translations)), answers_path(root, split, name, label))
+    return record
 
 
 def write_checkpoint(root: Path, folder: Path) -> None:
@@ -448,9 +502,9 @@ def main() -> None:
     keep_freed_memory()
     torch.set_flush_denormal(True)
     for name in given.models:
-        recipe = RECIPES[ENSEMBLES.get(name, name)] | changes
+        recipe = RECIPES[ENSEMBLES.get(name, "subwords" if name == "consensus" else name)] | changes
         captions = Captions(root, recipe)
-        if name in ENSEMBLES:
+        if name in ENSEMBLES or name == "consensus":
             groups = [given.seeds]  # one run of them all
         else:
             groups = [[seed] for seed in (given.seeds[:1] if "encoder_hidden" in recipe else given.seeds)]
@@ -458,7 +512,10 @@ def main() -> None:
             label = "+".join(map(str, seeds))
             if not given.validate and run_path(EXPERIMENT, TITLES[name], label).exists():
                 continue
-            result = run(name, seeds, recipe, root, captions, given.validate)
+            if name == "consensus":
+                result = vote(seeds, root, "valid" if given.validate else "test")
+            else:
+                result = run(name, seeds, recipe, root, captions, given.validate)
             print(
                 f"{TITLES[name]}, seed {label}, {changes}: {result['values']} in {result['processor_seconds']} s",
                 flush=True,

@@ -111,7 +111,7 @@ def section(title: str, runs: list[dict]) -> str:
     rows = []
     for group in groups.values():
         values = [[run["values"][name] for run in group if name in run["values"]] for name in measures]
-        rows.append((statistics.fmean(values[0]) if values[0] else 0.0, group, values))
+        rows.append((max((statistics.fmean(v) for v in values if v), default=0.0), group, values))
     rows.sort(key=lambda row: -row[0])
     lines = [f"## {title}", "", f"{runs[0]['data']}. {runs[0]['metric']}.", ""]
     lines += _table(
