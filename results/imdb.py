@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from report import clocks, parse_settings, precision_of, run_path, watched, write_run
+from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
@@ -203,14 +203,10 @@ def combine(kinds: list[str], seeds: list[int], answers: Path) -> tuple[dict, Te
         FileNotFoundError: one of these models has not been run.
     """
     paths = [[answers / f"{kind}-{seed}.pt" for seed in (seeds if kind in NETWORKS else [0])] for kind in kinds]
-    missing = [path.stem for one_kind in paths for path in one_kind if not path.exists()]
-    if missing:
-        raise FileNotFoundError(f"no answers yet of {', '.join(missing)}: run --models {' '.join(kinds)} first")
-    kept = [[torch.load(path, weights_only=True) for path in one_kind] for one_kind in paths]
+    kept = [read_answers(one_kind) for one_kind in paths]
     records = [record for kind in kept for record, _ in kind]
-    cost = {key: round(sum(r[key] for r in records), 1) for key in ("seconds", "processor_seconds", "parameters")}
     means = [torch.stack([probabilities for _, probabilities in kind]).double().mean(dim=0) for kind in kept]
-    return records[0] | cost, torch.stack(means).mean(dim=0)
+    return cost_together(records), torch.stack(means).mean(dim=0)
 
 
 def main() -> None:

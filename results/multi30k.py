@@ -24,7 +24,7 @@ from pathlib import Path
 
 import sentencepiece
 import torch
-from report import clocks, parse_settings, precision_of, run_path, watched, write_run
+from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
 from sacrebleu.metrics import BLEU
 from torch import Tensor, nn
 from torchtext import data
@@ -379,8 +379,7 @@ def combine(kind: str, seeds: list[int], recipe: dict, root: Path, captions: Cap
     members = [new_model(recipe, captions.sizes) for _ in seeds]
     for member, state in zip(members, states, strict=True):
         member.load_state_dict(state["model"])
-    cost = {key: round(sum(s["spent"][key] for s in states), 1) for key in ("seconds", "processor_seconds")}
-    return Ensemble(members), states[0]["spent"] | cost
+    return Ensemble(members), cost_together([state["spent"] for state in states])
 
 
 def answers_path(root: Path, split: str, name: str, label: str) -> Path:
@@ -405,25 +404,16 @@ def vote(seeds: list[int], root: Path, split: str) -> dict:
     together = "+".join(map(str, seeds))
     singles = [answers_path(root, split, kind, str(seed)) for kind in ENSEMBLES.values() for seed in seeds]
     paths = singles + [answers_path(root, split, name, together) for name in ENSEMBLES]
-    missing = [path.stem for path in paths if not path.exists()]
-    if missing:
-        raise FileNotFoundError(f"no translations yet by {', '.join(missing)}: run these models first")
-    answers = [torch.load(path, weights_only=True) for path in paths]
+    answers = read_answers(paths)
     chosen = [most_alike(list(candidates)) for candidates in zip(*(tokens for _, tokens in answers), strict=True)]
     references = [chapter_08.cut_english(line) for line in read_lines(root, f"{FILES[split]}.en")]
-    records = [record for record, _ in answers[: len(singles)]]
-    keys = ("seconds", "processor_seconds", "parameters")
-    return (
-        records[0]
-        | {key: round(sum(record[key] for record in records), 1) for key in keys}
-        | {
-            "model": TITLES["consensus"],
-            "epochs": "–",
-            "seed": together,
-            "values": {f"tokens, lower case, beam {BEAM}": round(chapter_10.corpus_bleu(chosen, references), 2)},
-            "notes": [*signatures(), CONSENSUS],
-        }
-    )
+    return cost_together([record for record, _ in answers[: len(singles)]]) | {
+        "model": TITLES["consensus"],
+        "epochs": "–",
+        "seed": together,
+        "values": {f"tokens, lower case, beam {BEAM}": round(chapter_10.corpus_bleu(chosen, references), 2)},
+        "notes": [*signatures(), CONSENSUS],
+    }
 
 
 def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
@@ -502,9 +492,12 @@ def main() -> None:
     keep_freed_memory()
     torch.set_flush_denormal(True)
     for name in given.models:
-        recipe = RECIPES[ENSEMBLES.get(name, "subwords" if name == "consensus" else name)] | changes
-        captions = Captions(root, recipe)
-        if name in ENSEMBLES or name == "consensus":
+        if name == "consensus":
+            recipe = captions = None  # it reads what others have written
+        else:
+            recipe = RECIPES[ENSEMBLES.get(name, name)] | changes
+            captions = Captions(root, recipe)
+        if name not in RECIPES:
             groups = [given.seeds]  # one run of them all
         else:
             groups = [[seed] for seed in (given.seeds[:1] if "encoder_hidden" in recipe else given.seeds)]

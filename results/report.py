@@ -75,6 +75,24 @@ def clocks() -> Callable[[], dict]:
     return read
 
 
+def read_answers(paths: list[Path]) -> list[tuple]:
+    """What finished runs kept for those that combine them: a record and the model's answers each.
+
+    Raises:
+        FileNotFoundError: some of them have not been run.
+    """
+    missing = [path.stem for path in paths if not path.exists()]
+    if missing:
+        raise FileNotFoundError(f"no answers yet of {', '.join(missing)}: run these models first")
+    return [torch.load(path, weights_only=True) for path in paths]
+
+
+def cost_together(records: list[dict]) -> dict:
+    """The first record, with the time and the parameters of all."""
+    keys = ("seconds", "processor_seconds", "parameters")
+    return records[0] | {key: round(sum(r[key] for r in records), 1) for key in keys if key in records[0]}
+
+
 def precision_of(context: AbstractContextManager) -> str:
     """What a record says of chapter 07's `mixed_precision()`."""
     return "float32" if isinstance(context, nullcontext) else "bfloat16"
