@@ -1,6 +1,6 @@
 """Wrong answers and right ones: what the checks are proven with.
 
-A chapter's `autograder/mutants/<chapter>.py` defines two lists, `MUTANTS` and `VARIANTS`. Each entry is the text of a
+A chapter's `checks/<chapter>/mutants.py` defines two lists, `MUTANTS` and `VARIANTS`. Each entry is the text of a
 solution cell, written out or made by editing the reference solution.
 """
 

@@ -203,7 +203,8 @@ def _interrupts_ignored() -> Iterator[None]:
 def _version(course: Course, chapter: Chapter, model: Job) -> str:
     """A fingerprint of all that a mark depends on besides the submission."""
     package = Path(__file__).parent
-    tests = [package / "hidden" / f"{name}.py" for name in ("formulas", chapter.module)]
+    checks = course.root / "checks"
+    tests = [*sorted(checks.glob("*.py")), *(checks / chapter.module / f"{name}.py" for name in ("visible", "hidden"))]
     files = [*sorted(package.glob("*.py")), *tests, course.solution(chapter)]
     parts = [file.read_bytes() for file in files if file.is_file()]
     return _digest(*parts, repr((model.modules, model.limits, model.run_cells)).encode())

@@ -36,6 +36,8 @@ __all__ = ["Graded", "Item", "Limits", "Sandbox", "grade_notebook"]
 
 # A chapter switches its loader on by this import, which has nothing to do in the worker.
 _LOADER = {"autograder": "", "autograder.chapters": ""}
+# The package of the checks: no worker imports it.
+_CHECKS = "checks"
 # A cell of the course that a student has made longer than this runs as a whole: to look through it would take too long.
 _MOST_TO_LOOK_THROUGH = 20_000
 _HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
@@ -369,6 +371,8 @@ def _module_statements(text: str) -> tuple[_Statement, ...]:
     for statement, segment in _segments(text):
         texts = [segment]
         if isinstance(statement, ast.ImportFrom):
+            if (statement.module or "").split(".")[0] == _CHECKS:
+                continue  # what judges is imported where it judges
             texts = [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
         for one in texts:
             imported = [name for node in ast.parse(one).body for name in _bound_by_import(node)]

@@ -38,7 +38,7 @@ class Verdict:
 
 def answers(chapter: Chapter) -> list[Answer]:
     """The wrong and right answers of a chapter, wrong ones first."""
-    module = importlib.import_module(f"autograder.mutants.{chapter.module}")
+    module = importlib.import_module(f"checks.{chapter.module}.mutants")
     return [*module.MUTANTS, *module.VARIANTS]
 
 

@@ -23,11 +23,14 @@ _FOR_STUDENTS = (
     "pyproject.toml",
     "requirements.lock",
     "autograder",
+    "checks",
     "data",
     "docs/student.md",
     "images",
 )
-_NOT_FOR_STUDENTS = ("autograder/hidden", "autograder/mutants")
+# Of the checks, students get the visible ones: the others tell answers.
+_CHECKS_FOR_STUDENTS = ("__init__.py", "visible.py")
+_TELLTALES = (".hidden import", "BEGIN HIDDEN")
 _MARKERS = (("### BEGIN SOLUTION", "### END SOLUTION"), ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"))
 
 
@@ -83,7 +86,8 @@ def write_zip(course: Course, chapters: list[Chapter], file: Path) -> None:
     tracked = subprocess.run(["git", "ls-files", "-z", *_FOR_STUDENTS], cwd=course.root, capture_output=True, text=True)
     if tracked.returncode or not tracked.stdout:
         raise CourseError(f"git does not know {course.root}: the archive is made of the files that git tracks")
-    names = {Path(name) for name in tracked.stdout.split("\0") if name and not name.startswith(_NOT_FOR_STUDENTS)}
+    names = {Path(name) for name in tracked.stdout.split("\0") if name}
+    names = {name for name in names if name.parts[0] != "checks" or name.name in _CHECKS_FOR_STUDENTS}
     handed_out = {Path("notebooks/curriculum.toml")}
     for chapter in chapters:
         handed_out |= {p.relative_to(course.root) for p in course.notebook(chapter).parent.iterdir() if p.is_file()}
@@ -121,8 +125,8 @@ def against_curriculum(chapter: Chapter, source: NotebookNode) -> list[str]:
             solutions.add((name, "written" if about["grade"] else "code"))
         if about["grade"]:
             points[name] = points.get(name, 0) + about["points"]
-            if not about["solution"] and f"from autograder.hidden.{chapter.module} import" not in cell.source:
-                unknown.append(f"{grade_id} (no hidden test from autograder.hidden.{chapter.module})")
+            if not about["solution"] and f"from checks.{chapter.module}.hidden import" not in cell.source:
+                unknown.append(f"{grade_id} (no hidden test from checks.{chapter.module}.hidden)")
     complaints = [f"the curriculum knows no cell {grade_id}" for grade_id in unknown]
     for exercise in chapter.exercises:
         if (exercise.name, exercise.kind) not in solutions:
@@ -146,7 +150,7 @@ def leaks(source: NotebookNode, released: NotebookNode) -> list[str]:
     text = "\n".join(cell.source for cell in released.cells)
     lines = {line.strip() for line in text.splitlines()}
     complaints = [f"{name}: the line {line!r} is in the release" for name, line in secret if line in lines - public]
-    complaints += [f"the release contains {word!r}" for word in ("autograder.hidden", "BEGIN HIDDEN") if word in text]
+    complaints += [f"the release contains {word!r}" for word in _TELLTALES if word in text]
     for cell in released.cells:
         about = cell.metadata.get("nbgrader", {})
         if cell.get("outputs"):

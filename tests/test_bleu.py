@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autograder.chapters import read_definitions
 from autograder.course import find_course
-from autograder.hidden.multi30k_translator import _FIXED_CORPORA, _bleu, _corpus
+from checks.multi30k_translator.hidden import _FIXED_CORPORA, _bleu, _corpus
 
 _tokens = st.lists(st.sampled_from(["a", "b", "c", "the", "."]), max_size=9)
 _pairs = st.lists(st.tuples(_tokens, _tokens.filter(bool)), min_size=1, max_size=6)

@@ -41,7 +41,7 @@ def build(repository):
 def test_every_chapter_has_a_page_without_hidden_tests(site):
     for chapter in find_course().chapters:
         text = (site / "chapters" / chapter.folder / f"{chapter.module}.html").read_text()
-        assert "autograder.hidden" not in text
+        assert ".hidden import" not in text
         assert "HIDDEN TESTS" not in text
 
 

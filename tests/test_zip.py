@@ -37,11 +37,11 @@ def test_it_holds_what_students_need_and_nothing_else(copy):
     assert {"Makefile", "pyproject.toml", "requirements.lock", "data/download.py", "docs/student.md"} <= names
     assert "originals/01_weighted_averages/weighted_averages.ipynb" in names
     assert not any(name.startswith(("solutions", "tests", "classroom", "book", ".git")) for name in names)
-    assert not any("autograder/hidden" in name or "autograder/mutants" in name for name in names)
+    assert not any(name.endswith(("hidden.py", "mutants.py", "checks/formulas.py")) for name in names)
     assert (copy / "README.md").read_text().startswith("# For students")
     for notebook in copy.rglob("*.ipynb"):
         text = notebook.read_text()
-        assert "autograder.hidden" not in text and "BEGIN SOLUTION" not in text
+        assert ".hidden import" not in text and "BEGIN SOLUTION" not in text
 
 
 def test_a_chapter_is_worked_through(copy, environment):

@@ -239,7 +239,7 @@ for o in gc.get_objects():
                 print("found")
 """,
     "the hidden tests": """
-for name in ("autograder.hidden", "autograder.hidden.weighted_averages", "autograder.checks", "autograder.grading"):
+for name in ("checks", "checks.weighted_averages.hidden", "autograder.checks", "autograder.grading"):
     try:
         __import__(name)
         print(name)

@@ -22,7 +22,7 @@ from autograder.checks import (
     randn,
     unchanged,
 )
-from autograder.hidden.formulas import linear
+from checks.formulas import linear
 
 State = Mapping[str, Tensor]
 

@@ -25,7 +25,7 @@ from autograder.checks import (
     record_calls,
     unchanged,
 )
-from autograder.hidden.formulas import linear
+from checks.formulas import linear
 
 # ---- splitting and merging
 

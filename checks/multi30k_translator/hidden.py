@@ -26,7 +26,7 @@ from autograder.checks import (
     randomise,
     unchanged,
 )
-from autograder.hidden.formulas import linear, multi_head_attention
+from checks.formulas import linear, multi_head_attention
 
 Tokens = list[int]
 

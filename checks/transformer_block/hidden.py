@@ -26,7 +26,7 @@ from autograder.checks import (
     randomise,
     unchanged,
 )
-from autograder.hidden.formulas import feed_forward, layer_norm, multi_head_attention
+from checks.formulas import feed_forward, layer_norm, multi_head_attention
 
 State = dict[str, Tensor]
 
