@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from autograder import protocol, proxy
+from autograder.card import Mismatch
 
 # Fresh numbers at each run, without touching the random numbers of the notebook that is checked.
 _generator = torch.Generator()
@@ -108,13 +109,15 @@ def expect_close(
     value = value.detach()
     if value.shape != expected.shape:
         cause = _cause(value, expected, mistakes, tolerance)
-        raise AssertionError(f"{name} should have shape {tuple(expected.shape)}, got {tuple(value.shape)}{cause}")
+        message = f"{name} should have shape {tuple(expected.shape)}, got {tuple(value.shape)}{cause}"
+        raise Mismatch(message, value, expected)
     expect_tensor(value, expected.shape, dtype, name)
     if _close(value, expected, tolerance):
         return
     if value.is_floating_point() and value.isnan().any() and not expected.isnan().any():
-        raise AssertionError(f"{name} contains NaN{_cause(value, expected, mistakes, tolerance)}")
-    raise AssertionError(f"{name} {_difference(value, expected)}{_cause(value, expected, mistakes, tolerance)}")
+        raise Mismatch(f"{name} contains NaN{_cause(value, expected, mistakes, tolerance)}", value, expected)
+    message = f"{name} {_difference(value, expected)}{_cause(value, expected, mistakes, tolerance)}"
+    raise Mismatch(message, value, expected)
 
 
 def _close(value: Tensor, expected: Tensor, tolerance: float | None) -> bool:

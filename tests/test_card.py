@@ -1,0 +1,69 @@
+"""What a check shows in a notebook: a green line, a card in place of a traceback, one line for what is not begun."""
+
+import nbclient
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+CHECK = """
+from autograder.card import visible
+from autograder.checks import call, expect_close
+
+@visible("the values by hand")
+def weighted_avg(function):
+    x, w = torch.arange(6.0).view(1, 3, 2), torch.tensor([[[1.0, 0.0, 0.0], [0.25, 0.25, 0.5]]])
+    expect_close(call(function, x, w), w @ x, "the result", {"everything is <twice> as large": lambda: 2 * w @ x})
+"""
+CELLS = [
+    "import sys, torch\nsys.path.insert(0, '.')\nfrom checks.weighted_averages import visible as check",
+    "check.weighted_avg(lambda x, w: w @ x)",
+    "check.weighted_avg(lambda x, w: 2 * w @ x)",
+    "def transposed(x, w):\n    y = x @ w\n    return y.no_such_name\ncheck.weighted_avg(transposed)",
+    "def todo(x, w):\n    raise NotImplementedError()\ncheck.weighted_avg(todo)",
+]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("course")
+    (root / "solutions").mkdir()
+    (root / "solutions/curriculum.toml").write_text(
+        '[[chapter]]\nfolder = "01_weighted_averages"\nmodule = "weighted_averages"\ntitle = ""\n'
+        'exercises = [{ name = "weighted_avg", points = 2 }]'
+    )
+    package = root / "checks/weighted_averages"
+    package.mkdir(parents=True)
+    (root / "checks/__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "visible.py").write_text("import torch\n" + CHECK)
+    notebook = new_notebook(cells=[new_code_cell(cell) for cell in CELLS])
+    nbclient.NotebookClient(notebook, allow_errors=True, resources={"metadata": {"path": str(root)}}).execute()
+    return [cell.outputs for cell in notebook.cells]
+
+
+def text(output):
+    return "\n".join(output.traceback)
+
+
+def test_a_pass_is_one_line_with_the_points_and_what_was_shown(outputs):
+    (shown,) = outputs[1]
+    assert shown.data["text/plain"] == "✓ weighted_avg · 2 points: the values by hand"
+    assert "✓ weighted_avg</b> · 2 points: the values by hand" in shown.data["text/html"]
+
+
+def test_a_wrong_value_is_a_card_with_heat_maps_and_the_likely_mistake(outputs):
+    maps, error = outputs[2]
+    assert maps.data["text/html"].count("<table") == 2
+    assert error.ename == "CheckFailed"
+    assert "Likely mistake:\x1b[0m everything is <twice> as large" in text(error)
+    assert "visible.py" not in text(error) and "checks.py" not in text(error)
+
+
+def test_an_exception_shows_the_students_own_frames_alone(outputs):
+    (error,) = outputs[3]
+    assert "in transposed, line 2: y = x @ w" in text(error) or "in transposed, line 3" in text(error)
+    assert "visible.py" not in text(error) and "/" not in text(error)
+
+
+def test_an_exercise_that_nobody_has_begun_stops_in_one_line(outputs):
+    (error,) = outputs[4]
+    assert error.traceback == ["weighted_avg is not written yet: fill it in above, run its cell, then this one."]
