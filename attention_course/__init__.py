@@ -1,0 +1,1 @@
+"""The plumbing that chapters share, so that their cells hold ideas: data, checkpoints, what ships trained."""
