@@ -1,0 +1,30 @@
+"""Sentences of the chapters that quote a result, each with what must hold of the executed outputs for it to be true."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence and its evidence.
+
+    Attributes:
+        cell: the id of the markdown cell that makes the claim.
+        phrase: some words of the sentence as they stand there.
+        holds: given the chapter's `outputs`, returns whether the sentence is true.
+    """
+
+    cell: str
+    phrase: str
+    holds: Callable[[dict[str, str]], bool]
+
+
+def outputs(notebook: NotebookNode) -> dict[str, str]:
+    """What each code cell printed or returned, as text, by the cell's id."""
+    return {cell.id: "\n".join(map(_text, cell.outputs)) for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def _text(output: NotebookNode) -> str:
+    return output.get("text") or output.get("data", {}).get("text/plain", "")
