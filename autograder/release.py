@@ -22,6 +22,7 @@ _FOR_STUDENTS = (
     "environment.yml",
     "pyproject.toml",
     "requirements.lock",
+    "attention_course",
     "autograder",
     "checks",
     "data",
