@@ -35,6 +35,7 @@ def environment(copy):
 def test_it_holds_what_students_need_and_nothing_else(copy):
     names = {str(path.relative_to(copy)) for path in copy.rglob("*")}
     assert {"Makefile", "pyproject.toml", "requirements.lock", "data/download.py", "docs/student.md"} <= names
+    assert {"notebooks/10_multi30k_translator/translator.pt", "attention_course/translator.py"} <= names
     assert "originals/01_weighted_averages/weighted_averages.ipynb" in names
     assert not any(name.startswith(("solutions", "tests", "classroom", "book", ".git")) for name in names)
     assert not any(name.endswith(("hidden.py", "mutants.py", "checks/formulas.py")) for name in names)

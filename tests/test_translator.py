@@ -1,0 +1,85 @@
+"""The translator that chapter 00 opens with is the one that the chapters arrive at."""
+
+import pytest
+import torch
+
+import autograder.chapters  # noqa: F401  (chapters become importable)
+from attention_course import translator
+from autograder.course import CourseError, find_course
+
+SENTENCES = [translator.GOAL, translator.GATE, "Eine Bergsteigerin klettert."]
+
+
+@pytest.fixture
+def chapter_10(monkeypatch):
+    monkeypatch.chdir(find_course().root / "solutions/10_multi30k_translator")
+
+
+@pytest.fixture
+def reference(chapter_10):
+    from encoder_decoder import Translator
+
+    shipped = torch.load("translator.pt", weights_only=True)
+    model = Translator(**shipped["settings"])
+    model.encoder.embedder = model.decoder.embedder
+    model.load_state_dict({name: value.float() for name, value in shipped["state"].items()}, strict=False)
+    return model.eval()
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_it_translates_as_the_reference_classes_do(reference, sentence):
+    from multi30k_translator import greedy_decode
+
+    pieces = translator.load_translator().pieces
+    source = torch.tensor([[translator.BOS, *pieces.encode(sentence), translator.EOS]])
+    (expected,) = greedy_decode(reference, source, 60, translator.BOS, translator.EOS)
+    assert translator.translate(sentence).text == pieces.decode(expected)
+    assert torch.allclose(translator.read(sentence)[1][-1], reference.encode(source)[0], atol=1e-4)
+
+
+@torch.no_grad()
+def test_the_attention_is_that_of_the_reference_classes(reference):
+    result = translator.translate(translator.GOAL)
+    pieces = translator.load_translator().pieces
+    seen = []
+    for layer in reference.decoder.layers:
+        layer.source_attention.register_forward_hook(lambda _, args, output: seen.append(output[1][0]))
+    target = [translator.BOS, *(pieces.piece_to_id(piece) for piece in result.english[:-1])]
+    reference(torch.tensor([[pieces.piece_to_id(p) for p in result.german]]), torch.tensor([target]))
+    assert torch.allclose(result.weights, torch.stack(seen), atol=1e-5)
+
+
+def test_queries_keys_and_values_give_the_weights(chapter_10):
+    result = translator.translate(translator.GATE)
+    scores = result.queries @ result.keys.mT / result.queries.shape[-1] ** 0.5
+    assert torch.allclose(scores.softmax(-1), result.weights, atol=1e-6)
+    assert result.values.shape == result.keys.shape
+    assert result.weights.shape[2:] == (len(result.english), len(result.german))
+
+
+@pytest.mark.parametrize("sentence", [*SENTENCES, "Hund", "„Zwei“ Hunde,"])
+def test_words_share_the_weights_of_their_pieces(chapter_10, sentence):
+    english, german, weights = translator.translate(sentence).by_word()
+    assert "".join(german[1:-1]) == sentence.replace(" ", "")
+    assert weights.shape == (len(english), len(german))
+    assert torch.allclose(weights.sum(1), torch.ones(len(english)))
+
+
+def test_vectors_of_whole_words(chapter_10):
+    words = translator.whole_words()
+    assert len(words) > 1000 and {"Tor", "Ball", "goal"} <= set(words)
+    assert translator.word_vectors(["Tor", "goal"]).shape == (2, 128)
+    with pytest.raises(ValueError, match="pieces"):
+        translator.word_vectors(["Bergsteigerin"])
+
+
+def test_complaints_are_clear(chapter_10, monkeypatch, tmp_path):
+    with pytest.raises(ValueError, match="nothing to translate"):
+        translator.translate("  ")
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/curriculum.toml").write_text("chapter = []")
+    monkeypatch.chdir(tmp_path)
+    translator.load_translator.cache_clear()
+    with pytest.raises(CourseError, match=r"translator\.pt"):
+        translator.load_translator()
+    translator.load_translator.cache_clear()
