@@ -16,7 +16,8 @@ class Answer:
 
     `says` is the phrase that the failure message must contain; None marks a right answer. The text of the cell is
     `source`, or the reference solution after replacing each `old` of `edits`, which must occur exactly once, by its
-    `new`.
+    `new`, and with `after` behind it. An answer that is `forged` attacks its check: it is judged in the grader alone,
+    since it would spoil the process that runs it.
     """
 
     exercise: str
@@ -24,6 +25,8 @@ class Answer:
     says: str | None
     source: str | None = None
     edits: tuple[tuple[str, str], ...] = ()
+    after: str = ""
+    forged: bool = False
 
     def cell(self, reference: str) -> str:
         """The text of the solution cell.
@@ -43,7 +46,7 @@ class Answer:
                     "mend the edit"
                 )
             reference = reference.replace(old, new)
-        return reference
+        return f"{reference}\n\n\n{self.after}" if self.after else reference
 
 
 def mutant(exercise: str, title: str, says: str, source: str) -> Answer:
@@ -54,6 +57,11 @@ def mutant(exercise: str, title: str, says: str, source: str) -> Answer:
 def edit(exercise: str, title: str, says: str, *edits: tuple[str, str]) -> Answer:
     """A wrong answer that differs from the reference by a few edits `(old, new)`."""
     return Answer(exercise, title, says, edits=edits)
+
+
+def forger(exercise: str, title: str, after: str, says: str = "") -> Answer:
+    """A wrong answer that attacks its check: the reference solution, and code behind it that turns it into a fraud."""
+    return Answer(exercise, title, says, after=dedent(after).strip("\n"), forged=True)
 
 
 def variant(exercise: str, title: str, source: str) -> Answer:

@@ -58,20 +58,38 @@ def rand_mask(*shape: int, empty_row: bool = False) -> Tensor:
     return mask
 
 
-def randomise(module: nn.Module) -> dict[str, Tensor]:
-    """Give every parameter of a module random, non-trivial values (all-ones weights hide mistakes).
+def randomise(
+    module: nn.Module, shapes: Mapping[str, Sequence[int]], dtype: torch.dtype = torch.float64
+) -> dict[str, Tensor]:
+    """Give a module's weights random, non-trivial values (all-ones weights hide mistakes).
+
+    Names and shapes are the ones that the exercise promises, and the values are the check's own: nothing of the module
+    is read, so that nothing which its class overrides decides what the oracle computes from.
 
     Args:
-        module: a module, or the proxy of one.
+        module: a module, or the proxy of one; it is converted to `dtype`.
+        shapes: shape by name of each weight. A weight that is there under several names is given under all of them
+            to `set_weights` instead.
+        dtype: of the module.
 
     Returns:
-        The new state dict in float64, for the oracle.
+        The values in float64, for the oracle.
     """
-    state = module.state_dict()
-    for name, _ in module.named_parameters():
-        state[name] = (0.5 * randn(*state[name].shape)).to(state[name].dtype)
-    module.load_state_dict(state)
-    return {name: value.double() if value.is_floating_point() else value for name, value in state.items()}
+    state = {name: (0.5 * randn(*shape)).to(dtype).double() for name, shape in shapes.items()}
+    set_weights(module, state, dtype)
+    return state
+
+
+def set_weights(module: nn.Module, state: Mapping[str, Tensor], dtype: torch.dtype = torch.float64) -> None:
+    """Give a module these weights; it gets copies, and weights that are not named stay as they are.
+
+    Args:
+        module: a module, or the proxy of one; it is converted to `dtype`.
+        state: value by name, which `dtype` can hold exactly.
+        dtype: of the module.
+    """
+    module.to(dtype)
+    module.load_state_dict({name: value.to(dtype, copy=True) for name, value in state.items()}, strict=False)
 
 
 def expect_tensor(
@@ -112,6 +130,8 @@ def expect_close(
         message = f"{name} should have shape {tuple(expected.shape)}, got {tuple(value.shape)}{cause}"
         raise Mismatch(message, value, expected)
     expect_tensor(value, expected.shape, dtype, name)
+    if dtype is None and value.dtype in (torch.float16, torch.bfloat16):
+        tolerance = tolerance or _TOLERANCE[torch.float32]  # what nobody asked to be coarse is held to what is usual
     if _close(value, expected, tolerance):
         return
     if value.is_floating_point() and value.isnan().any() and not expected.isnan().any():
@@ -153,14 +173,34 @@ def _difference(value: Tensor, expected: Tensor) -> str:
 
 @contextmanager
 def unchanged(**tensors: Tensor) -> Iterator[None]:
-    """Fail if the code inside changes one of these tensors in place."""
+    """Fail if the code inside changes one of these tensors in place.
+
+    In the grader these tensors never change: there the worker says which of them student code has changed.
+    """
     before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-    yield
+    with proxy.watch_changes() as changes:
+        yield
     for name, tensor in tensors.items():
         same = torch.equal(tensor.detach().nan_to_num(), before[name].nan_to_num())
-        assert same, (
+        assert same and not any(_share_memory(tensor, changed) for changed, _ in changes), (
             f"the input `{name}` was changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"
         )
+
+
+def changed_in_place(function: Callable, x: Tensor, *args: Any) -> Tensor:
+    """What `x` holds after `function(x, *args)`, for an exercise that is to change it in place; `x` stays as it is."""
+    given = x.detach().clone()
+    with proxy.watch_changes() as changes:
+        call(function, given, *args)
+    return next((values for tensor, values in reversed(changes) if tensor is given), given)
+
+
+def _share_memory(one: Tensor, other: Tensor) -> bool:
+    if "meta" in (one.device.type, other.device.type):
+        return one is other
+    if one.numel() == 0 or other.numel() == 0:
+        return one is other
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def expect_gradients(
@@ -260,9 +300,7 @@ def build(
     """
     module = call(make)
     expect_parameters(module, shapes, hints)
-    randomise(module.to(dtype))
-    state = module.state_dict()
-    return module, {name: state[name].double() for name in shapes}
+    return module, randomise(module, shapes, dtype)
 
 
 def expect_parameter_gradients(
@@ -292,7 +330,10 @@ def expect_parameter_gradients(
         )
         (result * direction).sum().backward()
         wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
-    found = {name: parameter.grad for name, parameter in module.named_parameters()}
+    parameters = dict(module.named_parameters())
+    missing = [name for name in leaves if name not in parameters]
+    assert not missing, f"the parameter `{missing[0]}` is gone after a call of the module"
+    found = {name: parameters[name].grad for name in leaves}
     for name, right in zip(leaves, wanted, strict=True):
         # The bias of the keys moves all scores of a row alike, so that its gradient is zero but for rounding.
         learns = right is not None and right.abs().max() > 1e-9

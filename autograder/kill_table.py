@@ -18,6 +18,7 @@ from rich.table import Table
 
 from autograder import chapters as loader
 from autograder.answers import Answer
+from autograder.chapters import reference_modules
 from autograder.course import Chapter, Course, Exercise
 from autograder.grading import Sandbox, grade_notebook
 
@@ -114,20 +115,24 @@ def _is_check(cell: NotebookNode) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
-def judge_chapter(course: Course, chapter: Chapter) -> Iterator[Verdict]:
-    """The verdicts on all answers of a chapter, on real objects."""
+def judge_chapter(course: Course, chapter: Chapter, sandbox: Sandbox) -> Iterator[Verdict]:
+    """The verdicts on all answers of a chapter: on real objects, but for those that attack the process they run in."""
     path = course.solution(chapter)
     notebook = nbformat.read(path, as_version=4)
+    modules = reference_modules(course, chapter)
     with contextlib.chdir(path.parent):
         for answer in answers(chapter):
-            yield judge_in_notebook(notebook, answer)
+            if answer.forged:
+                yield judge_in_grader(sandbox, notebook, answer, modules)
+            else:
+                yield judge_in_notebook(notebook, answer)
 
 
 def shortfalls(exercise: Exercise, exercise_answers: list[Answer]) -> list[str]:
-    """What an exercise lacks of the 8 mutants and 3 variants of a function, 12 and 4 of a class."""
+    """What an exercise lacks of the 8 mutants and 3 variants of a function, 12 and 4 of a class, forgers apart."""
     least_mutants, least_variants = (12, 4) if exercise.name[0].isupper() else (8, 3)
-    mutants = sum(a.says is not None for a in exercise_answers)
-    variants = len(exercise_answers) - mutants
+    mutants = sum(a.says is not None and not a.forged for a in exercise_answers)
+    variants = sum(a.says is None for a in exercise_answers)
     lacks = []
     if mutants < least_mutants:
         lacks.append(f"{exercise.name} has {mutants} mutants, not {least_mutants}")
@@ -143,25 +148,32 @@ def run(course: Course, chosen: list[Chapter]) -> int:
         The exit status: 0 if every mutant died with its phrase, every variant passed, and no exercise has too few.
     """
     console = Console()
-    table = Table("exercise", "mutants", "messages", "variants", caption="killed, matched and accepted, of all")
+    heads = ("exercise", "mutants", "messages", "forgers", "variants")
+    table = Table(*heads, caption="killed, matched, killed and accepted, of all")
     complaints = []
+    # The course's own answers: without bubblewrap they do no harm.
+    sandbox = Sandbox(unsafe=True)
     for chapter in chosen:
         total = len(answers(chapter))
-        verdicts = list(track(judge_chapter(course, chapter), chapter.folder, total, console=console, transient=True))
+        judged = judge_chapter(course, chapter, sandbox)
+        verdicts = list(track(judged, chapter.folder, total, console=console, transient=True))
         for exercise in chapter.exercises:
             if exercise.kind == "written":
                 continue
             own = [v for v in verdicts if v.answer.exercise == exercise.name]
-            wrong = [v for v in own if v.answer.says is not None]
+            forged = [v for v in own if v.answer.forged]
+            wrong = [v for v in own if v.answer.says is not None and not v.answer.forged]
             right = [v for v in own if v.answer.says is None]
             table.add_row(
                 f"{chapter.number} {exercise.name}",
                 f"{sum(bool(v.message) for v in wrong)}/{len(wrong)}",
                 f"{sum(v.as_meant for v in wrong)}/{len(wrong)}",
+                f"{sum(v.as_meant for v in forged)}/{len(forged)}",
                 f"{sum(v.as_meant for v in right)}/{len(right)}",
             )
             complaints += shortfalls(exercise, [v.answer for v in own])
             complaints += [complaint(v) for v in own if not v.as_meant]
+    sandbox.close()
     console.print(table)
     for line in complaints:
         console.print(line, markup=False, highlight=False)

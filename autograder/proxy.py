@@ -1,9 +1,10 @@
 """The grader's side of the objects that live in a worker.
 
 A check is written for real objects and meets a `Remote` in their place. Calls, attributes, items and gradients are
-forwarded; tensors and plain data come back as copies, in the grader's own clean torch. What the worker answers is the
-student's word: it can be any value, but it is always data. In particular `==` is never forwarded, so that no object can
-claim to equal what a check expects.
+forwarded; tensors and plain data cross as copies, in both directions, so that nothing that student code does changes
+what the grader holds. What the worker answers is the student's word: it can be any value, but it is always data, in
+the grader's own clean torch. In particular `==` is never forwarded, so that no object can claim to equal what a check
+expects.
 """
 
 import builtins
@@ -13,6 +14,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,10 @@ _NO_RESULT = "it sent back something that is not a result"
 _KINDS = {"function": types.FunctionType, "method": types.MethodType, "generator": types.GeneratorType}
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _OWN_PATHS = sorted({str(Path.home()), str(Path(__file__).resolve().parents[1]), sys.prefix, sys.base_prefix}, key=len)
+
+
+# Those who want to know which tensors student code changes in place: see `watch_changes`.
+_watches: list[list[tuple[Tensor, Tensor]]] = []
 
 
 class WorkerLost(BaseException):
@@ -63,6 +69,8 @@ class Link:
         self._forgotten: set[int] = set()
         self._parameters: dict[int, nn.Parameter] = {}
         self._synchronised: dict[int, tuple] = {}
+        self._generators: weakref.WeakKeyDictionary[torch.Generator, tuple[int, bytes]] = weakref.WeakKeyDictionary()
+        self._generators_seen = 0
 
     def close(self) -> None:
         """Kill the worker."""
@@ -114,7 +122,9 @@ class Link:
         """
         writer = protocol.Writer(self._export, _extra, max_bytes=self._limits.reply_mb << 20)
         header = {"op": op, "args": writer.encode(list(args)), "kwargs": writer.encode(kwargs)}
-        return self._exchange(header, writer, lambda reader: self._take(reader, writer))
+        header["generators"] = [self._generator(generator) for generator in writer.generators]
+        arguments = list(writer.tensors)
+        return self._exchange(header, writer, lambda reader: self._take(reader, arguments))
 
     def backward(self, number: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
         """The gradients of a call's arguments, by their index, given those of its outputs."""
@@ -173,11 +183,26 @@ class Link:
                 self._synchronised[number] = now
                 gradient = None if parameter.grad is None else writer.tensor(parameter.grad)
                 changed.append([number, writer.tensor(parameter.detach()), gradient])
+            del parameter
             # One that the check has let go of, so that only we refer to it, was kept for its last change to arrive.
-            if sys.getrefcount(parameter) == 3:
+            if _references(self._parameters, number) == _REFERENCES_OF_OURS:
                 del self._parameters[number], self._synchronised[number]
                 self._released.add(number)
         return changed
+
+    def _generator(self, generator: torch.Generator) -> list:
+        """What the worker calls a generator, and whether it starts there anew.
+
+        A generator that was handed over goes on in the worker from where student code has left it, until the check
+        seeds it again. The check's own moves on by one number, whatever student code has drawn.
+        """
+        if generator not in self._generators:
+            self._generators_seen += 1
+        number, left = self._generators.get(generator, (self._generators_seen, b""))
+        is_new = protocol.raw_bytes(generator.get_state()) != left
+        torch.rand(1, generator=generator)
+        self._generators[generator] = number, protocol.raw_bytes(generator.get_state())
+        return [number, is_new]
 
     def _set_gradient(self, number: int, gradient: Tensor | None) -> None:
         if (parameter := self._parameters.get(number)) is not None:
@@ -189,11 +214,13 @@ class Link:
         self.lost = WorkerLost(status, message)
         return self.lost
 
-    def _take(self, reader: protocol.Reader, writer: protocol.Writer) -> Any:
+    def _take(self, reader: protocol.Reader, arguments: list[Tensor]) -> Any:
+        """The value of a reply. Nothing in it changes an argument: what came back changed is told to those who ask."""
+
         def resolve(stands: list, reader: protocol.Reader) -> Any:
             kind, *rest = stands
             if kind == "argument":
-                return writer.tensors[_index(rest[0])]
+                return arguments[_index(rest[0])]
             if kind == "object":
                 return self._remote(*rest)
             raise protocol.ProtocolError(f"{kind!r:.40} is unknown")
@@ -202,13 +229,12 @@ class Link:
         reader.resolve = resolve
         for index, entry in enumerate(reply["tensors"]):
             reader.tensors[index] = self._leaf(plain, index, entry)
-        self._attach(reply, reader, writer)
+        self._attach(reply, reader, arguments)
         value = reader.decode(reply["value"])
-        with torch.no_grad():
-            for index, changed in reply["changed"]:
-                _overwrite(writer.tensors[_index(index)], plain[_index(changed)])
-        for index, state in reply["generators"]:
-            writer.generators[_index(index)].set_state(plain[_index(state)])
+        for index, changed in reply["changed"]:
+            change = arguments[_index(index)], plain[_index(changed)]
+            for watch in _watches:
+                watch.append(change)
         return value
 
     def _leaf(self, plain: list[Tensor], index: int, entry: dict) -> Tensor:
@@ -226,13 +252,13 @@ class Link:
             tensor.requires_grad_().grad = gradient
         return tensor
 
-    def _attach(self, reply: dict, reader: protocol.Reader, writer: protocol.Writer) -> None:
+    def _attach(self, reply: dict, reader: protocol.Reader, arguments: list[Tensor]) -> None:
         """Make outputs that depend on a graph in the worker depend on the arguments they were made from."""
         outputs = [(i, _index(e["output"])) for i, e in enumerate(reply["tensors"]) if "output" in e]
         if not outputs:
             return
         kept = _Kept(self, _index(reply["graph"]))
-        inputs = [(i, tensor) for i, tensor in enumerate(writer.tensors) if tensor.requires_grad]
+        inputs = [(i, tensor) for i, tensor in enumerate(arguments) if tensor.requires_grad]
         results = _RemoteGraph.apply(
             kept,
             [number for _, number in outputs],
@@ -371,6 +397,22 @@ class Remote:
         raise TypeError("an object that lives in the worker cannot be pickled")
 
 
+@contextmanager
+def watch_changes() -> Iterator[list[tuple[Tensor, Tensor]]]:
+    """Collect what student code did, in this context, to tensors that were handed over.
+
+    Returns:
+        A list that fills up: each tensor that the worker says was changed in place, and its values there. The tensor
+        itself has not changed.
+    """
+    changes: list[tuple[Tensor, Tensor]] = []
+    _watches.append(changes)
+    try:
+        yield changes
+    finally:
+        _watches[:] = [watch for watch in _watches if watch is not changes]
+
+
 def record_calls(remote: Remote, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> list[str]:
     """What `protocol.record_calls` notes of a call made in the worker, in order; student code can forge it."""
     names = remote._remote_link.request("record", remote, list(args), dict(kwargs or {}))
@@ -427,6 +469,14 @@ def _state(parameter: nn.Parameter) -> tuple:
     return protocol.raw_bytes(parameter), None if parameter.grad is None else protocol.raw_bytes(parameter.grad)
 
 
+def _references(table: dict[int, Any], number: int) -> int:
+    return sys.getrefcount(table[number])
+
+
+# How many references to an entry Python counts when the table's is the only one: it differs between versions.
+_REFERENCES_OF_OURS = _references({0: nn.Parameter(torch.zeros(1))}, 0)
+
+
 def _index(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise protocol.ProtocolError("an index is none")
@@ -435,13 +485,6 @@ def _index(value: Any) -> int:
 
 def _nothing(stands: list, reader: protocol.Reader) -> Any:
     raise protocol.ProtocolError("an object where none can be")
-
-
-def _overwrite(tensor: Tensor, new: Tensor) -> None:
-    if tensor.shape == new.shape and tensor.dtype == new.dtype:
-        tensor.copy_(new)
-    else:
-        tensor.data = new
 
 
 def _exception(described: dict, most: int) -> Exception:

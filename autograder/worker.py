@@ -92,6 +92,7 @@ class Worker:
         self.numbers: dict[int, int] = {}
         self.graphs: dict[int, tuple[list[Tensor], dict[int, Tensor]]] = {}
         self.gradients: dict[int, tuple | None] = {}
+        self.generators: dict[int, torch.Generator] = {}
         self.count = 0
         self.main = ModuleType("__main__")
         self.main.__dict__.update(display=print, get_ipython=_Shell)
@@ -159,22 +160,26 @@ class Worker:
         header, leaves = reader.header, {}
         for index, entry in enumerate(header["tensors"]):
             reader.tensors[index] = _as_sent(reader.tensors[index], entry, index, leaves)
+        for index, (number, is_new) in enumerate(header["generators"]):
+            if not is_new:
+                reader.generators[index] = self.generators[number]
         args, kwargs = reader.decode(header["args"]), reader.decode(header["kwargs"])
+        for index, (number, _) in enumerate(header["generators"]):
+            self.generators[number] = reader.generators[index]
         tensors = list(reader.tensors)
         before = [_contents(tensor) for tensor in tensors]
         with torch.set_grad_enabled(header["grad"]):
             result = self.operations[header["op"]](*args, **kwargs)
 
-        known = {id(tensor): ["argument", index] for index, tensor in enumerate(tensors)}
+        changed = [i for i, tensor in enumerate(tensors) if _contents(tensor) != before[i]]
+        known = {id(tensor): ["argument", i] for i, tensor in enumerate(tensors) if i not in changed}
         outputs: list[Tensor] = []
         writer = protocol.Writer(
             self._export, lambda tensor, writer: self._extra(tensor, writer, outputs), known, self.reply_bytes
         )
         reply = {"value": writer.encode(result)}
-        changed = [i for i, tensor in enumerate(tensors) if _contents(tensor) != before[i]]
         with torch.no_grad():
             reply["changed"] = [[i, writer.tensor(tensors[i].detach())] for i in changed]
-        reply["generators"] = [[i, writer.tensor(g.get_state())] for i, g in sorted(reader.generators.items())]
         if outputs:
             self.count += 1
             self.graphs[self.count] = outputs, leaves

@@ -631,6 +631,14 @@ def _make_attention(dim, heads, dropout, dtype):
     return MultiHeadAttention(dim, heads, dropout).to(dtype)
 
 
+def _attention_with_weights(beside: Callable, dim: int, heads: int, dropout: float, dtype: torch.dtype) -> tuple:
+    """The attention of chapter 04, where student code lives, and its weights."""
+    shapes: dict[str, tuple[int, ...]] = {f"{name}.weight": (dim, dim) for name in ("Wq", "Wk", "Wv", "WO")}
+    shapes |= {f"{name}.bias": (dim,) for name in ("Wq", "Wk", "Wv", "WO")}
+    attention = place(_make_attention, beside=beside)(dim, heads, dropout, dtype)
+    return attention, randomise(attention, shapes, dtype)
+
+
 _Cache = tuple[Tensor, Tensor]
 _State = Mapping[str, Tensor]
 
@@ -723,8 +731,7 @@ def check_cached_attention(function: Callable) -> None:
 
 
 def _check_steps(function: Callable, batch: int, dim: int, heads: int, kind: str, dtype: torch.dtype) -> None:
-    attention = place(_make_attention, beside=function)(dim, heads, 0.0, dtype)
-    state = randomise(attention)
+    attention, state = _attention_with_weights(function, dim, heads, 0.0, dtype)
     x = randn(batch, 4, dim)
     cache = None
     for t in range(1, 5):
@@ -758,15 +765,13 @@ def _check_steps(function: Callable, batch: int, dim: int, heads: int, kind: str
 
 
 def _expect_nothing_allowed(function: Callable) -> None:
-    attention = place(_make_attention, beside=function)(4, 2, 0.0, torch.float64)
-    state = randomise(attention)
+    attention, state = _attention_with_weights(function, 4, 2, 0.0, torch.float64)
     output, _ = _expect_step(call(function, attention, randn(2, 1, 4), None, torch.zeros(2, 1, 1, dtype=torch.bool)))
     expect_close(output, state["WO.bias"].expand(2, 1, 4), "the output of a position that may attend to nothing")
 
 
 def _expect_gradients_through_the_cache(function: Callable) -> None:
-    attention = place(_make_attention, beside=function)(4, 2, 0.0, torch.float64)
-    state = randomise(attention)
+    attention, state = _attention_with_weights(function, 4, 2, 0.0, torch.float64)
     mine = randn(2, 3, 4).requires_grad_()
     theirs = mine.detach().clone().requires_grad_()
     outputs, expected, cache = [], [], None
@@ -785,8 +790,7 @@ def _expect_gradients_through_the_cache(function: Callable) -> None:
 
 
 def _expect_dropout(function: Callable) -> None:
-    attention = place(_make_attention, beside=function)(4, 2, 1.0, torch.float64)
-    state = randomise(attention)
+    attention, state = _attention_with_weights(function, 4, 2, 1.0, torch.float64)
     x = randn(2, 1, 4)
     attention.train()
     output, _ = _expect_step(call(function, attention, x, None))

@@ -23,6 +23,7 @@ from autograder.checks import (
     randn,
     randomise,
     record_calls,
+    set_weights,
     unchanged,
 )
 from checks.formulas import linear
@@ -306,14 +307,11 @@ def _extended(mistakes: dict[str, dict[str, Any]], oracle: Callable) -> dict[str
 class _Copies:
     """A student's module in float32, in float64 and on the meta device, with the same random weights."""
 
-    def __init__(self, cls: Callable, dim: int, heads: int) -> None:
-        self.double = call(cls, dim, heads).double()
-        self.state = randomise(self.double)
-        self.single = call(cls, dim, heads)
+    def __init__(self, cls: Callable, dim: int, heads: int, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.single, self.double = call(cls, dim, heads), call(cls, dim, heads)
         # float32 numbers in both, so that they compute the same.
-        self.state = {name: value.float().double() for name, value in self.state.items()}
-        self.double.load_state_dict(self.state)
-        self.single.load_state_dict({name: value.float() for name, value in self.state.items()})
+        self.state = randomise(self.single, shapes, torch.float32)
+        set_weights(self.double, self.state)
         self.elsewhere = call(cls, dim, heads).double().to("meta")
 
     def __call__(self, first: Tensor, *others: Any) -> Any:
@@ -380,8 +378,9 @@ def _narrow_mistakes(state: Mapping[str, Tensor], heads: int, dim: int) -> dict[
 def _narrow_copies(cls: Callable, dim: int, heads: int) -> _Copies:
     slice_ = (dim // heads, dim // heads)
     shapes = {"Wq.weight": slice_, "Wk.weight": slice_, "Wv.weight": slice_}
-    expect_parameters(call(cls, dim, heads), {**shapes, "WO.weight": (dim, dim), "WO.bias": (dim,)}, _NARROW_HINTS)
-    return _Copies(cls, dim, heads)
+    shapes |= {"WO.weight": (dim, dim), "WO.bias": (dim,)}
+    expect_parameters(call(cls, dim, heads), shapes, _NARROW_HINTS)
+    return _Copies(cls, dim, heads, shapes)
 
 
 def check_narrow_values(cls: Callable) -> None:
@@ -481,12 +480,15 @@ def _wide_mistakes(state: Mapping[str, Tensor], heads: int, dim: int, part: int)
     return mistakes
 
 
+def _wide_shapes(dim: int) -> dict[str, tuple[int, ...]]:
+    weights = {f"{name}.weight": (dim, dim) for name in ("Wq", "Wk", "Wv", "WO")}
+    return weights | {f"{name}.bias": (dim,) for name in ("Wq", "Wk", "Wv", "WO")}
+
+
 def _wide_copies(cls: Callable, dim: int, heads: int) -> _Copies:
-    shapes = {}
-    for name in ("Wq", "Wk", "Wv", "WO"):
-        shapes |= {f"{name}.weight": (dim, dim), f"{name}.bias": (dim,)}
+    shapes = _wide_shapes(dim)
     expect_parameters(call(cls, dim, heads), shapes, _WIDE_HINTS)
-    return _Copies(cls, dim, heads)
+    return _Copies(cls, dim, heads, shapes)
 
 
 def _part(copies: _Copies, part: int) -> Callable:
@@ -555,8 +557,8 @@ def check_wide_dropout(cls: Callable) -> None:
     """Dropout acts on the weights that meet the values, in training only; the weights returned are whole."""
     for probability in (0.2, 0.6):
         _check_dropout(cls, probability)
-    module = call(cls, 6, 3).double().train()
-    state = randomise(module)
+    module = call(cls, 6, 3).train()
+    state = randomise(module, _wide_shapes(6))
     x = randn(2, 4, 6)
     expect_close(
         call(module, x, x, x)[0], _wide(x, x, x, state=state, heads=3), "the output in training mode, without dropout"
@@ -567,14 +569,14 @@ def _check_dropout(cls: Callable, probability: float) -> None:
     """Values are chosen so that the output *is* the weights after dropout, each of them twice."""
     batch, n, m, heads = 3, 12, 5, 4
     dim = heads * 2 * m
-    module = call(cls, dim, heads, probability).double()
-    state = randomise(module)
+    module = call(cls, dim, heads, probability)
+    state = randomise(module, _wide_shapes(dim))
     identity = {"weight": torch.eye(dim, dtype=torch.float64), "bias": torch.zeros(dim, dtype=torch.float64)}
     for name in ("Wv", "WO"):
         state |= {f"{name}.{part}": value for part, value in identity.items()}
     for name in ("Wq", "Wk"):
         state |= {f"{name}.weight": state[f"{name}.weight"] * 0.1}
-    module.load_state_dict(state)
+    set_weights(module, state)
     queries, keys = randn(batch, n, dim), randn(batch, m, dim)
     values = torch.eye(m, dtype=torch.float64).repeat(1, 2 * heads).expand(batch, -1, -1).contiguous()
     inputs = {"queries": queries, "keys": keys, "values": values}
@@ -646,14 +648,14 @@ def check_copy_into_torch(function: Callable) -> None:
         (6, 3, 0.3, torch.float64),
         (10, 1, 0.1, torch.float32),
     ):
-        attention = build(dim, heads, dropout).to(dtype)
-        state = randomise(attention)
+        attention = build(dim, heads, dropout)
+        state = randomise(attention, _wide_shapes(dim), dtype)
         attention.eval()
         copy = call(function, attention)
         _expect_copy(copy, dim, heads, dropout, dtype)
         assert not copy.training, "the original is in eval mode, the copy is not: `copy.train(attention.training)`"
         _expect_copied_values(copy, state, dim, heads, dtype)
-        _expect_independent(copy, attention, state)
+        _expect_independent(copy, attention, state, dim, dtype)
     training = build(4, 2, 0.0).train()
     copy = call(function, training)
     assert copy.training and training.training, (
@@ -749,12 +751,15 @@ _MAPS = ("Wq", "Wk", "Wv", "WO")
 _PARTS = ("weight", "bias")
 
 
-def _expect_independent(copy: nn.Module, attention: nn.Module, state: Mapping[str, Tensor]) -> None:
+def _expect_independent(
+    copy: nn.Module, attention: nn.Module, state: Mapping[str, Tensor], dim: int, dtype: torch.dtype
+) -> None:
     for name, value in attention.state_dict().items():
         assert torch.equal(value.double(), state[name].to(value.dtype).double()), (
             f"copying changed the original's `{name}`: copy from ours into torch's, not the other way"
         )
-    randomise(copy)
+    shapes = {"in_proj_weight": (3 * dim, dim), "in_proj_bias": (3 * dim,)}
+    randomise(copy, shapes | {"out_proj.weight": (dim, dim), "out_proj.bias": (dim,)}, dtype)
     for name, value in attention.state_dict().items():
         assert torch.equal(value.double(), state[name].to(value.dtype).double()), (
             f"the copy shares memory with the original's `{name}`: when one trains, the other changes. Copy the numbers"

@@ -24,6 +24,7 @@ from autograder.checks import (
     rand_mask,
     randn,
     randomise,
+    set_weights,
     unchanged,
 )
 from checks.formulas import feed_forward, layer_norm, multi_head_attention
@@ -239,17 +240,16 @@ _VIEW = " (`view` and `reshape` do not swap dimensions, they cut the same number
 _SEQUENCES = [(4, 4, 4, 4), (2, 3, 5, 7), (3, 5, 4, 2), (1, 6, 3, 8), (4, 1, 5, 3), (2, 4, 1, 6), (2, 3, 6, 1)]
 
 
+def _feed_shapes(dim: int, hidden: int, width: tuple[int, ...] = ()) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {"inner.weight": (hidden, dim, *width), "inner.bias": (hidden,)}
+    return shapes | {"outer.weight": (dim, hidden, *width), "outer.bias": (dim,)}
+
+
 def _check_feed_forward(cls: Callable, width: tuple[int, ...], hints: Mapping[str, str], mistakes: Callable) -> None:
     """Values, gradients, device, and that positions do not touch each other."""
 
     def network(dim: int, hidden: int, dtype: torch.dtype) -> tuple[nn.Module, State]:
-        shapes = {
-            "inner.weight": (hidden, dim, *width),
-            "inner.bias": (hidden,),
-            "outer.weight": (dim, hidden, *width),
-            "outer.bias": (dim,),
-        }
-        return build(lambda: cls(dim, hidden), shapes, hints, dtype)
+        return build(lambda: cls(dim, hidden), _feed_shapes(dim, hidden, width), hints, dtype)
 
     network(3, 5, torch.float32)  # unequal sizes first: they show which of the two is where
     for batch, n, dim, hidden in _SEQUENCES:
@@ -262,6 +262,9 @@ def _check_feed_forward(cls: Callable, width: tuple[int, ...], hints: Mapping[st
     x = randn(2, 3, 4)
     expect_gradients(module, lambda x: feed_forward(state, "", x), {"x": x}, mistakes(state))
     expect_parameter_gradients(module, lambda s, x: feed_forward(s, "", x), state, [x])
+    x = randn(2, 3, 4)  # the same sizes, another input
+    name = "the result after `.eval()`, where nothing changes without dropout,"
+    expect_close(call(module.eval(), x), feed_forward(state, "", x), name)
     expect_device(module.to("meta"), {"x": x})
 
 
@@ -274,12 +277,12 @@ def check_feed_forward(cls: Callable) -> None:
 
 def _check_feed_forward_dropout(cls: Callable) -> None:
     module = call(cls, 4, 6, dropout=0.5)
-    state = randomise(module.to(torch.float64))
+    state = randomise(module, _feed_shapes(4, 6))
     x = randn(2, 3, 4)
     expect_same_in_eval(module, [x], "the network", feed_forward(state, "", x))
 
     module = call(cls, 4, 6, dropout=1.0)
-    state = randomise(module.to(torch.float64))
+    state = randomise(module, _feed_shapes(4, 6))
     expect_close(
         call(module.train(), x),
         state["outer.bias"].expand(2, 3, 4),
@@ -296,7 +299,7 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
     module = call(cls, 1, 1, dropout=0.5)
     ones, zeros = torch.ones(1, 1), torch.zeros(1)
     weights = {"inner.weight": 0 * ones, "inner.bias": 1 + zeros, "outer.weight": ones, "outer.bias": zeros}
-    module.load_state_dict(weights)
+    set_weights(module, weights, torch.float32)
     seen = set(call(module.train(), torch.zeros(2, 100, 1)).flatten().tolist())
     assert seen == {0.0, 2.0}, (
         "with dropout=0.5 a hidden feature of 1 should become 0 or, to make up for those, 2 while training; "
@@ -548,7 +551,7 @@ def _block(
         assert len(inner) == hidden, (
             f"`hidden` is not passed on: with hidden={hidden} the feed-forward network has {len(inner)} hidden features"
         )
-    width = tuple(inner.shape[2:]) if inner is not None else ()  # a ConvFeedForward does as well
+    width = (1,) if inner is not None and inner.dim() == 3 else ()  # a ConvFeedForward does as well
     hidden = 4 * dim if hidden is None else hidden
     shapes = {f"attention.{name}.weight": (dim, dim) for name in ("Wq", "Wk", "Wv", "WO")}
     shapes |= {f"attention.{name}.bias": (dim,) for name in ("Wq", "Wk", "Wv", "WO")}

@@ -1,6 +1,7 @@
 """Chapter 06: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import edit, edited_variant, mutant, variant
+from checks.forgers import forging_answers
 
 _CENTRED = "centred = x - x.mean(dim=-1, keepdim=True)"
 _VARIANCE = "variance = centred.pow(2).mean(dim=-1, keepdim=True)"
@@ -626,6 +627,7 @@ MUTANTS = [
     *_CONV_MUTANTS,
     *_BLOCK_MUTANTS,
     *_TEST_MUTANTS,
+    *forging_answers(classes=["LayerNorm", "FeedForward", "ConvFeedForward", "TransformerBlock"]),
 ]
 
 VARIANTS = [

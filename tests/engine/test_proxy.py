@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from autograder import protocol, proxy
+from autograder import checks, protocol, proxy
 from autograder.proxy import Link, Remote
 
 STUDENT = """
@@ -234,16 +234,60 @@ def test_copies(net):
     assert torch.equal(twin.first.weight, net.first.weight)
 
 
-def test_changes_in_place_are_seen(link):
+def test_changes_in_place_are_told_and_never_made(link):
     x = torch.zeros(3)
-    out = link.named("in_place")(x)
-    assert out is x
-    assert torch.equal(x, torch.ones(3))
+    with proxy.watch_changes() as changes:
+        out = link.named("in_place")(x)
+    assert out is not x
+    assert torch.equal(out, torch.ones(3))
+    assert torch.equal(x, torch.zeros(3))
+    ((tensor, values),) = changes
+    assert tensor is x
+    assert torch.equal(values, torch.ones(3))
+    assert torch.equal(checks.changed_in_place(link.named("in_place"), x), torch.ones(3))
     with pytest.raises(RuntimeError, match="leaf Variable"):
         link.named("in_place")(torch.zeros(3, requires_grad=True))
     y = torch.zeros(3, requires_grad=True) * 2
     link.named("in_place")(y)
-    assert torch.equal(y, torch.ones(3))
+    assert torch.equal(y, torch.zeros(3))
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(1, None)])
+def test_a_change_of_a_part_is_a_change(link, part):
+    x = torch.zeros(3)
+    with pytest.raises(AssertionError, match="`x` was changed in place"), checks.unchanged(x=x):
+        link.named("in_place")(x[part])
+    with checks.unchanged(x=x):
+        link.named("in_place")(x.clone())
+        link.named("same")(x)
+
+
+def test_no_change_reaches_what_the_grader_holds(link):
+    """Weights, inputs, masks, generators: whatever is handed over stays as the check made it."""
+    spoil = proxy.place(
+        """def spoil(tensors, generator):
+    for tensor in tensors:
+        tensor.requires_grad_(False)
+        tensor.resize_(0) if tensor.dtype == torch.bool else tensor.fill_(7)
+    torch.rand(5, generator=generator)
+    return tensors
+""",
+        "spoil",
+        beside=link.named("matmul"),
+    )
+    given = [torch.randn(3, dtype=torch.float64), torch.ones(2, 2, dtype=torch.bool), torch.arange(4), torch.randn(2)]
+    given[3].requires_grad_()
+    before, generator = [tensor.detach().clone() for tensor in given], torch.Generator().manual_seed(1)
+    answer = spoil(given, generator)
+    assert torch.equal(answer[0], torch.full((3,), 7.0, dtype=torch.float64))  # it did what it is meant to
+    assert answer[1].numel() == 0
+    for tensor, right in zip(given, before, strict=True):
+        assert tensor.shape == right.shape
+        assert torch.equal(tensor, right)
+    assert given[3].requires_grad
+    alike = torch.Generator().manual_seed(1)
+    link.named("same")(alike)  # draws nothing
+    assert torch.equal(generator.get_state(), alike.get_state())
 
 
 def test_an_argument_that_is_returned_is_the_argument(link):
@@ -298,6 +342,9 @@ def test_random_numbers(link):
     again = torch.Generator().manual_seed(3)
     assert torch.equal(first, torch.rand(4, generator=again))
     assert torch.equal(second, torch.rand(4, generator=again))
+    assert torch.equal(draw(generator.manual_seed(3)), first)
+    other = torch.Generator().manual_seed(3)
+    assert torch.equal(draw(other), first)
     proxy.seed(5, beside=draw)
     once = draw()
     proxy.seed(5, beside=draw)
