@@ -168,7 +168,9 @@ def word_vectors(words: list[str]) -> Tensor:
     numbers = [shipped.pieces.encode(word) for word in words]
     for word, pieces in zip(words, numbers, strict=True):
         if len(pieces) != 1:
-            raise ValueError(f"{word!r} is {len(pieces)} pieces for the translator, {shipped.pieces.encode(word, str)}")
+            raise ValueError(
+                f"{word!r} is {len(pieces)} pieces for the translator, {shipped.pieces.encode(word, out_type=str)}"
+            )
     return shipped.embedding[[pieces[0] for pieces in numbers]].clone()
 
 
