@@ -17,8 +17,8 @@ from autograder.course import CourseError, find_course
 
 # Two German words with two meanings each, which the rest of the sentence decides: a Tor is a goal or a gate, a Decke is
 # a blanket or a ceiling. Chapters 00 to 03 come back to the first two sentences.
-GOAL = "Ein Junge schießt den Ball ins Tor."
-GATE = "Eine Frau steht vor einem Tor."
+GOAL = "Ein Junge schießt ein Tor."
+GATE = "Eine Frau geht an einem Tor vorbei."
 BLANKET = "Ein Mann hält die Decke."
 CEILING = "Ein Mann streicht die Decke."
 
