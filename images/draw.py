@@ -509,30 +509,46 @@ def split_merge_heads(svg: ET.Element) -> None:
     text(svg, 500, 228, "here d = 6, h = 3", anchor="start")
 
 
-@diagram("Narrow heads see a slice, wide heads see it all", 436)
+@diagram("Narrow: split, then map. Wide: map, then split", 470)
 def narrow_and_wide(svg: ET.Element) -> None:
-    """Left, narrow: x is cut into three slices and each head gets its own slice only. Right, wide: every head gets
-    all of x. On both sides the heads' outputs are put side by side and go through WO to give y."""
-    for left, name, maps in ((24, "narrow", "Wq, Wk, Wv: d/h → d/h"), (376, "wide", "Wq, Wk, Wv: d → d")):
+    """Left, narrow: x is first split into three slices, then each slice goes through the small maps Wq, Wk, Wv of its
+    own head, so a head sees one slice only. Right, wide: x first goes through the full maps Wq, Wk, Wv, whose results
+    mix all slices, and is split afterwards, so every head sees all of x. On both sides the heads' outputs are put side
+    by side and go through WO to give y."""
+    for left, name in ((24, "narrow"), (376, "wide")):
         middle = left + 160
-        text(svg, middle, 74, name, size=19, bold=True)
-        text(svg, middle, 100, maps, size=16)
-        grid(svg, middle - 120, 122, [[HEADS[j // 2] for j in range(6)]], width=40, height=30)
-        text(svg, middle - 134, 137, "x", size=19)
-        for head in range(3):
-            x = middle + 108 * (head - 1)
-            for part in range(3):
-                if name == "wide" or part == head:
-                    arrow(svg, (middle + 80 * (part - 1), 152), (x + 18 * (part - 1) * (name == "wide"), 236))
-            seen = [HEADS[head]] * 2 if name == "narrow" else [HEADS[j // 2] for j in range(6)]
-            grid(svg, x - 7.5 * len(seen), 238, [seen], width=15, height=16)
-            add(svg, "rect", x=x - 45, y=254, width=90, height=42, fill=WHITE, stroke=INK)
-            text(svg, x, 275, f"head {head}")
-            arrow(svg, (x, 296), (x, 330))
-        box(svg, left, 330, 320, 40, "side by side, then WO")
-        arrow(svg, (middle, 370), (middle, 396))
-        text(svg, middle, 410, "y", size=19)
-    line(svg, (360, 64), (360, 420), colour=LINE, dashed=True)
+        heads = [middle + 108 * (head - 1) for head in range(3)]
+        text(svg, middle, 72, name, size=19, bold=True)
+        grid(svg, middle - 120, 92, [[HEADS[j // 2] for j in range(6)]], width=40, height=28)
+        text(svg, middle - 134, 106, "x", size=19)
+        if name == "narrow":
+            for head, x in enumerate(heads):
+                arrow(svg, (middle + 80 * (head - 1), 120), (x, 164))
+                grid(svg, x - 40, 166, [[HEADS[head]] * 2], width=40, height=28)
+                arrow(svg, (x, 194), (x, 238))
+                box(svg, x - 52, 238, 104, 36, "Wq, Wk, Wv", size=16)
+                arrow(svg, (x, 274), (x, 306))
+            text(svg, middle - 54, 146, "1. split", size=17, bold=True)
+            text(svg, middle - 54, 216, "2. map", size=17, bold=True)
+            text(svg, middle + 54, 216, "d/h → d/h", size=16)
+        else:
+            arrow(svg, (middle, 120), (middle, 164), width=3)
+            box(svg, middle - 120, 164, 240, 36, "Wq, Wk, Wv", size=16)
+            arrow(svg, (middle, 200), (middle, 234), width=3)
+            mixed = [HEADS[j % 3] for j in range(18)]
+            grid(svg, middle - 120, 236, [mixed], width=40 / 3, height=28)
+            for head, x in enumerate(heads):
+                arrow(svg, (middle + 80 * (head - 1), 264), (x, 306))
+            text(svg, middle - 54, 142, "1. map", size=17, bold=True)
+            text(svg, middle + 54, 142, "d → d", size=16)
+            text(svg, middle - 46, 288, "2. split", size=17, bold=True)
+        for head, x in enumerate(heads):
+            box(svg, x - 45, 306, 90, 36, f"head {head}")
+            arrow(svg, (x, 342), (x, 370))
+        box(svg, left, 370, 320, 36, "side by side, then WO")
+        arrow(svg, (middle, 406), (middle, 432))
+        text(svg, middle, 446, "y", size=19)
+    line(svg, (360, 60), (360, 456), colour=LINE, dashed=True)
 
 
 # ---- 05 positions

@@ -371,7 +371,13 @@ def _checked_buffer(module: Any, max_len: int, dim: int, function: Callable) -> 
     return pe.double()
 
 
-def check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> None:
+def check_PositionEncoding(cls: type[nn.Module], encoding: Callable) -> None:
+    """The buffer, both modes, dropout and the errors."""
+    _check_position_encoding_add(cls, encoding)
+    _check_position_encoding_concat(cls, encoding)
+
+
+def _check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> None:
     """Mode "add", which is the default, the buffer, dropout and the errors."""
 
     def table_of(module: Any) -> Tensor:
@@ -389,7 +395,7 @@ def check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> Non
     _common_checks(cls, table_of, "add")
 
 
-def check_position_encoding_concat(cls: type[nn.Module], encoding: Callable) -> None:
+def _check_position_encoding_concat(cls: type[nn.Module], encoding: Callable) -> None:
     """Mode "concat", arguments by position, and unknown modes."""
 
     def table_of(module: Any) -> Tensor:
@@ -546,3 +552,142 @@ def _call_far(module: Any, x: Tensor, max_len: int) -> Any:
         raise
     except Exception:
         return call(lambda x: module(x), x)
+
+
+# ---- rotary positions
+
+
+def _turned(x: Tensor, positions: Tensor, base: float, angle: Callable, pairs: Callable | None = None) -> Tensor:
+    """Each pair of features of `x` turned by `angle(position, k, d)`, one pair at a time."""
+    d = x.shape[-1]
+    result = torch.empty_like(x)
+    for k in range(d // 2):
+        first, second = (2 * k, 2 * k + 1) if pairs is None else pairs(k, d)
+        t = angle(positions.to(x.dtype), k, d)
+        a, b = x[..., first], x[..., second]
+        result[..., first] = a * t.cos() - b * t.sin()
+        result[..., second] = a * t.sin() + b * t.cos()
+    return result
+
+
+def _rotated(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
+    return _turned(x, positions, base, lambda p, k, d: p * base ** (-2 * k / d))
+
+
+def _rotated_overwriting(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    result = x.clone()
+    for k in range(x.shape[-1] // 2):
+        t = positions.to(x.dtype) * base ** (-2 * k / x.shape[-1])
+        result[..., 2 * k] = result[..., 2 * k] * t.cos() - result[..., 2 * k + 1] * t.sin()
+        result[..., 2 * k + 1] = result[..., 2 * k] * t.sin() + result[..., 2 * k + 1] * t.cos()
+    return result
+
+
+def _reflected(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    return _rotated(torch.stack([x[..., 0::2], -x[..., 1::2]], -1).flatten(-2), positions, base)
+
+
+def _unzipped(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    turned = _rotated(x, positions, base)
+    return torch.cat([turned[..., 0::2], turned[..., 1::2]], -1)
+
+
+def _with_exponent(exponent: Callable[[int, int], float]) -> Callable[[Tensor, Tensor, float], Tensor]:
+    return lambda x, p, base: _turned(x, p, base, lambda p, k, d: p * base ** exponent(k, d))
+
+
+_ROTATION_MISTAKES: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+    "features k and k + d/2 are turned together (the convention of some libraries): here the pairs are 2k and 2k + 1": (
+        lambda x, p, base: _turned(x, p, base, lambda p, k, d: p * base ** (-2 * k / d), lambda k, d: (k, k + d // 2))
+    ),
+    "the pairs are turned backwards: the first of the two is a cos t - b sin t": lambda x, p, base: _rotated(
+        x, -p, base
+    ),
+    "the positions given are not used: x came back as it was": lambda x, p, base: x,
+    "the positions given are not used: 0, 1, 2, … stand in their place": lambda x, p, base: _rotated(
+        x, torch.arange(x.shape[-2]), base
+    ),
+    "`base` is not used: 10000 stands in its place": lambda x, p, base: _rotated(x, p),
+    "all first halves of the pairs come before all second halves: feature 2k + 1 belongs beside feature 2k": _unzipped,
+    "the exponent is -k / d: it should be -2k / d, with 2k = 0, 2, 4, …": _with_exponent(lambda k, d: -k / d),
+    "the exponent is doubled: 2k is already the pair's first feature": _with_exponent(lambda k, d: -4 * k / d),
+    "the angles grow from pair to pair: the exponent of base is negative": _with_exponent(lambda k, d: 2 * k / d),
+    "every pair is turned by the same angle: does an integer division make the exponent 0?": _with_exponent(
+        lambda k, d: 0.0
+    ),
+    "the second of a pair is computed from the first after it was turned: keep the old one": _rotated_overwriting,
+    "a minus is in the wrong place, so that lengths change or pairs are mirrored: (a cos t - b sin t, a sin t + b cos "
+    "t)": _reflected,
+    "sine and cosine are swapped": lambda x, p, base: _turned(
+        x, p, base, lambda p, k, d: math.pi / 2 - p * base ** (-2 * k / d)
+    ),
+    "the angles follow the wrong dimension: `positions` belongs to dimension -2, whatever stands before it": (
+        lambda x, p, base: _rotated(x.transpose(-3, -2), p, base).transpose(-3, -2)
+    ),
+    "the position's vector is added: x should be turned": lambda x, p, base: (
+        x + encoding_oracle(int(p.max()) + 1, x.shape[-1]).to(x.dtype)[p]
+    ),
+}
+
+
+def _positions(n: int, high: int = 60) -> Tensor:
+    """Increasing positions that do not start at 0 and leave gaps."""
+    return randint(1, 4, (n,)).cumsum(0) + randint(2, high, (1,))
+
+
+def check_rotate(function: Callable) -> None:
+    """Values for any leading dimensions, positions and bases; what rotation promises; dtype, device, gradients."""
+    # Two equal sizes first, where an angle along the wrong dimension gives wrong values instead of an error.
+    cases = [((2, 4, 4, 6), None), ((3, 5, 8), None), ((7, 4), 100.0), ((2, 3, 6, 10), 500.0), ((1, 2), None)]
+    cases += [((2, 1, 3, 5, 12), 10.0), ((4, 1, 2), 3.0)]
+    for shape, base in cases:
+        given = () if base is None else (base,)
+        base = 10_000.0 if base is None else base
+        positions = _positions(shape[-2])
+        for dtype in (torch.float32, torch.float64):
+            x = randn(*shape, dtype=dtype)
+            with unchanged(x=x, positions=positions):
+                value = call(function, x, positions, *given)
+            name = f"x of shape {shape}, rotated with base {base:g},"
+            args = (x.double(), positions, base)
+            wrong = {cause: lambda f=f, args=args: f(*args) for cause, f in _ROTATION_MISTAKES.items()}
+            expect_close(value, _rotated(*args), name, wrong, dtype, tolerance=5e-4)
+    _check_rotation_of_other_positions(function)
+    x = randn(3, 4, dtype=torch.bfloat16)
+    expect_tensor(call(function, x, torch.arange(3)), (3, 4), torch.bfloat16, "x of dtype bfloat16, rotated,")
+    for odd in (1, 3, 5):
+        what = f"x with {odd} feature{'s' * (odd > 1)}, an odd number,"
+        expect_raises(ValueError, lambda d=odd: function(randn(2, 4, d), torch.arange(4)), what)
+    _check_rotation_gradient(function)
+    expect_device(function, {"x": randn(2, 3, 4, dtype=torch.float32), "positions": torch.arange(3)})
+
+
+def _check_rotation_of_other_positions(function: Callable) -> None:
+    for what, positions in (
+        ("negative positions", torch.tensor([-3, 0, -1, 7])),
+        ("positions in any order", torch.tensor([9, 2, 40, 2])),
+        ("positions that are not whole numbers", torch.tensor([0.5, 1.25, 2.0, 7.75])),
+        ("far positions", torch.tensor([900, 901, 1000, 1003])),
+    ):
+        x = randn(2, 4, 8, dtype=torch.float32)
+        expect_close(call(function, x, positions), _rotated(x.double(), positions), f"x at {what}", tolerance=2e-3)
+    q, k = randn(1, 16, dtype=torch.float32), randn(1, 16, dtype=torch.float32)
+    here, there = (
+        (call(function, q, torch.tensor([p])) * call(function, k, torch.tensor([p + 5]))).sum() for p in (2, 90)
+    )
+    expect_close(there, here.double(), "the dot product of two rotated vectors at positions 90 and 95", tolerance=1e-3)
+
+
+def _check_rotation_gradient(function: Callable) -> None:
+    positions, direction = _positions(5), randn(2, 5, 6)
+    with torch.enable_grad():
+        x = randn(2, 5, 6).requires_grad_()
+        value = call(function, x, positions)
+        assert value.requires_grad, (
+            "the result is cut off from the graph, so nothing can learn through it: remove `.detach()`, `.data`, "
+            "`torch.tensor(...)` or `torch.no_grad()`"
+        )
+        (gradient,) = torch.autograd.grad(value, [x], direction, allow_unused=True)
+    assert gradient is not None, "no gradient reaches `x`: the result is cut off from it (`.detach()`, `.data`?)"
+    # The transpose of a rotation is the rotation back.
+    expect_close(gradient, _rotated(direction, -positions), "the gradient with respect to `x`", tolerance=5e-4)

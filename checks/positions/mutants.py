@@ -819,5 +819,209 @@ _EMBEDDING_VARIANTS = [
     ),
 ]
 
-MUTANTS = [*_EQUIVARIANCE_MUTANTS, *_ENCODING_MUTANTS, *_ENCODING_CLASS_MUTANTS, *_EMBEDDING_MUTANTS]
-VARIANTS = [*_EQUIVARIANCE_VARIANTS, *_ENCODING_VARIANTS, *_ENCODING_CLASS_VARIANTS, *_EMBEDDING_VARIANTS]
+_ROTATE_MUTANTS = [
+    edit("rotate", "nothing returned", "is there a `return`?", ("return torch.stack(", "torch.stack(")),
+    edit(
+        "rotate",
+        "halves instead of pairs",
+        "features k and k + d/2 are turned together",
+        ("a, b = x[..., 0::2], x[..., 1::2]", "a, b = x.chunk(2, dim=-1)"),
+        ("return torch.stack([turned_a, turned_b], dim=-1).flatten(-2)", "return torch.cat([turned_a, turned_b], -1)"),
+    ),
+    edit(
+        "rotate",
+        "pairs turned, halves returned",
+        "all first halves of the pairs",
+        ("return torch.stack([turned_a, turned_b], dim=-1).flatten(-2)", "return torch.cat([turned_a, turned_b], -1)"),
+    ),
+    edit("rotate", "turned backwards", "turned backwards", ("positions[:, None]", "-positions[:, None]")),
+    edit("rotate", "k / d", "the exponent is -k / d", ("(-torch.arange(0, d, 2", "(-0.5 * torch.arange(0, d, 2")),
+    edit("rotate", "4k / d", "the exponent is doubled", ("(-torch.arange(0, d, 2", "(-2 * torch.arange(0, d, 2")),
+    edit("rotate", "the angles grow", "the angles grow", ("(-torch.arange(0, d, 2", "(torch.arange(0, d, 2")),
+    edit(
+        "rotate",
+        "integer division",
+        "does an integer division",
+        ("-torch.arange(0, d, 2, device=x.device) / d", "torch.arange(0, d, 2, device=x.device) // d"),
+    ),
+    edit(
+        "rotate",
+        "the second from the turned first",
+        "keep the old one",
+        ("turned_b = a * sine", "turned_b = turned_a * sine"),
+    ),
+    edit(
+        "rotate",
+        "both with plus",
+        "wrong entries",
+        ("turned_a = a * cosine - b * sine", "turned_a = a * cosine + b * sine"),
+    ),
+    edit(
+        "rotate",
+        "the pair mirrored",
+        "a minus is in the wrong place",
+        ("turned_a = a * cosine - b * sine", "turned_a = a * cosine + b * sine"),
+        ("turned_b = a * sine + b * cosine", "turned_b = a * sine - b * cosine"),
+    ),
+    edit(
+        "rotate",
+        "sine and cosine swapped",
+        "sine and cosine are swapped",
+        ("cosine, sine = ", "sine, cosine = "),
+    ),
+    edit("rotate", "base not used", "`base` is not used", ("frequency = base **", "frequency = 10_000.0 **")),
+    edit(
+        "rotate",
+        "counts the positions itself",
+        "the positions given are not used",
+        ("positions[:, None]", "torch.arange(x.shape[-2], device=x.device)[:, None]"),
+    ),
+    edit(
+        "rotate",
+        "the wrong dimension",
+        "whatever stands before it",
+        ("positions[:, None]", "(positions[:, None, None] if x.dim() == 4 else positions[:, None])"),
+    ),
+    edit("rotate", "odd sizes: another error", "raised AssertionError", ("raise ValueError(", "raise AssertionError(")),
+    edit(
+        "rotate",
+        "odd sizes: the last feature left out",
+        "should raise ValueError, but nothing was raised",
+        ("if d % 2:\n        raise ValueError(", "if d % 2:\n        x, d = x[..., :-1], d - 1\n        print("),
+    ),
+    edit(
+        "rotate",
+        "x changed in place",
+        "`x` was changed in place",
+        (
+            "return torch.stack([turned_a, turned_b], dim=-1).flatten(-2)",
+            "x[..., 0::2], x[..., 1::2] = turned_a, turned_b\n    return x",
+        ),
+    ),
+    edit("rotate", "float64 always", "should keep dtype", (".flatten(-2)", ".flatten(-2).double()")),
+    edit("rotate", "float32 always", "should keep dtype", (".flatten(-2)", ".flatten(-2).float()")),
+    edit(
+        "rotate",
+        "angles left in float32 for half precision",
+        "x of dtype bfloat16",
+        ("cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)", "cosine, sine = angle.cos(), angle.sin()"),
+    ),
+    edit(
+        "rotate",
+        "half detached",
+        "gradient with respect to `x`",
+        ("return torch.stack([turned_a", "return torch.stack([turned_a.detach()"),
+    ),
+    edit("rotate", "x detached", "cut off from", ("a, b = x[..., 0::2]", "x = x.detach()\n    a, b = x[..., 0::2]")),
+    edit(
+        "rotate",
+        "frequencies on the CPU",
+        "on a GPU",
+        ("torch.arange(0, d, 2, device=x.device)", "torch.arange(0, d, 2)"),
+    ),
+    edit(
+        "rotate",
+        "batches only",
+        "raised",
+        ("d = x.shape[-1]", "_, n, d = x.shape"),
+    ),
+    edit(
+        "rotate",
+        "the encoding added",
+        "is added: x should be turned",
+        (
+            "return torch.stack([turned_a, turned_b], dim=-1).flatten(-2)",
+            "return x + torch.stack([sine, cosine], dim=-1).flatten(-2)",
+        ),
+    ),
+    mutant(
+        "rotate",
+        "hard-coded to the visible example",
+        "should have shape",
+        """
+        def rotate(x, positions, base=10000.0):
+            if x.shape[-1] % 2:
+                raise ValueError("odd")
+            t = positions[:, None] * torch.tensor([1.0, 0.01])
+            pair = torch.stack([t.cos() - 0 * t.sin(), t.sin()], dim=-1).flatten(-2)
+            return pair.expand(*x.shape[:-1], 4)
+        """,
+    ),
+]
+
+_ROTATE_VARIANTS = [
+    variant(
+        "rotate",
+        "complex numbers",
+        """
+        def rotate(x, positions, base=10000.0):
+            d = x.shape[-1]
+            if d % 2 == 1:
+                raise ValueError(f"an odd number of features: {d}")
+            frequency = base ** (-torch.arange(0, d, 2, device=x.device).double() / d)
+            angle = torch.outer(positions.double(), frequency)
+            pairs = torch.view_as_complex(x.double().reshape(*x.shape[:-1], d // 2, 2).contiguous())
+            turned = pairs * torch.polar(torch.ones_like(angle), angle)
+            return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+        """,
+    ),
+    variant(
+        "rotate",
+        "x cos + (x turned a quarter) sin",
+        """
+        def quarter_turn(x):
+            return torch.stack([-x[..., 1::2], x[..., ::2]], dim=-1).reshape(x.shape)
+
+        def rotate(x, positions, base=10000.0):
+            d = x.size(-1)
+            if d % 2 != 0:
+                raise ValueError("d should be even")
+            k = torch.arange(d // 2, device=x.device).repeat_interleave(2)
+            t = positions.unsqueeze(-1) / base ** (2 * k / d)
+            return (x * t.cos() + quarter_turn(x) * t.sin()).to(x.dtype)
+        """,
+    ),
+    variant(
+        "rotate",
+        "a loop over the pairs",
+        """
+        def rotate(x, positions, base=10000.0):
+            d = x.shape[-1]
+            if d % 2:
+                raise ValueError("no pairs")
+            parts = []
+            for k in range(d // 2):
+                t = (positions * base ** (-2 * k / d)).to(x.dtype)
+                a, b = x[..., 2 * k], x[..., 2 * k + 1]
+                parts += [a * t.cos() - b * t.sin(), a * t.sin() + b * t.cos()]
+            return torch.stack(parts, dim=-1)
+        """,
+    ),
+    variant(
+        "rotate",
+        "strided writing into a new tensor",
+        """
+        import math
+
+        def rotate(x, positions, base=10000.0):
+            *_, d = x.shape
+            if d % 2:
+                raise ValueError("odd d")
+            frequency = torch.exp(-math.log(base) * torch.arange(0, d, 2, device=x.device) / d)
+            t = (positions[..., None] * frequency).to(x.dtype)
+            y = torch.empty_like(x)
+            y[..., ::2] = x[..., ::2] * torch.cos(t) - x[..., 1::2] * torch.sin(t)
+            y[..., 1::2] = x[..., ::2] * torch.sin(t) + x[..., 1::2] * torch.cos(t)
+            return y
+        """,
+    ),
+]
+
+MUTANTS = [*_EQUIVARIANCE_MUTANTS, *_ENCODING_MUTANTS, *_ENCODING_CLASS_MUTANTS, *_EMBEDDING_MUTANTS, *_ROTATE_MUTANTS]
+VARIANTS = [
+    *_EQUIVARIANCE_VARIANTS,
+    *_ENCODING_VARIANTS,
+    *_ENCODING_CLASS_VARIANTS,
+    *_EMBEDDING_VARIANTS,
+    *_ROTATE_VARIANTS,
+]
