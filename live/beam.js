@@ -1,0 +1,46 @@
+// Chapter 10: a beam search on a sentence that the reader types, drawn as a tree, beside greedy decoding.
+
+import { button, h, number, slider } from "./lib/dom.js";
+import { loadTranslator, readSentence } from "./lib/sentence.js";
+import { beamSearch, greedyDecode, targetText } from "./lib/translate.js";
+import { drawTree } from "./lib/tree.js";
+
+/**
+ * @param {HTMLElement} element - where to.
+ * @param {{examples: ?string[], beam: ?number, loadModel: function(): Promise<Uint8Array>}} data
+ */
+export async function render(element, data) {
+  const settings = { beam: data.beam ?? 3, penalty: 0.6 };
+  const input = h("input", { type: "text", lang: "de", maxlength: 5000, "aria-label": "A German sentence" });
+  const status = h("p", { class: "live-status", role: "status" });
+  const result = h("div");
+  const examples = data.examples ?? ["Ein Mann schläft auf einem Sofa.", "Eine Gruppe von Männern lädt Baumwolle auf einen Lastwagen."];
+  input.value = examples[0];
+
+  element.append(
+    h("form", { class: "live-form", onsubmit: (event) => { event.preventDefault(); search(); } },
+      h("label", {}, h("span", {}, "German"), input), h("button", { type: "submit" }, "Translate")),
+    h("div", { class: "live-examples" }, examples.map((text) => button(text, () => { input.value = text; search(); }, { lang: "de" }))),
+    h("div", { class: "live-controls" },
+      slider("Beam width", { min: 1, max: 6, step: 1, value: settings.beam }, String, (beam) => { settings.beam = beam; search(); }).row,
+      slider("Length penalty", { min: 0, max: 2, step: 0.1, value: settings.penalty }, (v) => number(v, 1), (v) => { settings.penalty = v; search(); }).row),
+    status, result,
+  );
+  const model = await loadTranslator(data.loadModel, status);
+
+  function search() {
+    const source = model && readSentence(model, input.value, status);
+    if (!source) return result.replaceChildren();
+    const found = beamSearch(model, source, settings.beam, 60, settings.penalty);
+    const pieceOf = (token) => model.subwords.pieces[token];
+    const ranked = [...found.last].sort((a, b) => b.score - a.score);
+    result.replaceChildren(
+      h("p", {}, h("b", {}, "Greedy: "), targetText(model, greedyDecode(model, source, 60))),
+      h("p", {}, h("b", {}, `Beam of ${settings.beam}: `), targetText(model, found.best.tokens)),
+      drawTree(found, pieceOf),
+      h("p", { class: "live-key" }, "Numbers: the sum of log-probabilities so far. Thick: the winner. Dashed: likely enough to be looked at, but pruned."),
+      h("ol", {}, ranked.map((one) => h("li", {}, `${targetText(model, one.tokens)} `, h("small", {}, `sum ${number(one.sum)}, with the length penalty ${number(one.score)}`)))),
+    );
+  }
+  search();
+}

@@ -1,0 +1,55 @@
+// A trained model as it reaches the page: settings, subwords and weights in half precision, in one compressed file that
+// `live/models.py` writes.
+
+import { readSentencePiece } from "./sentencepiece.js";
+
+/**
+ * Unpack a model.
+ *
+ * @param {Uint8Array} packed - the file.
+ * @returns {Promise<{settings: object, subwords: object, weights: object}>} the weights as a tree with PyTorch's names:
+ *   `weights.encoder.layers[0].attention.Wq.weight` is a `Float32Array` of `(out, in)`, row by row.
+ */
+export async function unpackModel(packed) {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const file = new Uint8Array(await new Response(stream).arrayBuffer());
+  const length = new DataView(file.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(file.subarray(4, 4 + length)));
+  const start = 4 + length + header.subwords;
+  const subwords = readSentencePiece(file.subarray(4 + length, start));
+  const values = readHalves(file.subarray(start));
+  const weights = {};
+  let at = 0;
+  for (const [name, count] of header.tensors) {
+    put(weights, name.split("."), values.subarray(at, (at += count)));
+  }
+  return { settings: header.settings, subwords, weights };
+}
+
+/** Half-precision numbers as float32. First come the low bytes of all of them, then the high bytes: that compresses better. */
+export function readHalves(bytes) {
+  const count = bytes.length / 2;
+  const table = new Float32Array(65536).map((_, bits) => halfToNumber(bits));
+  const values = new Float32Array(count);
+  for (let i = 0; i < count; i++) values[i] = table[bytes[i] | (bytes[count + i] << 8)];
+  return values;
+}
+
+/** The number that 16 bits stand for: one of sign, five of exponent, ten of fraction. */
+function halfToNumber(bits) {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = (bits & 1023) / 1024;
+  if (exponent === 0) return sign * fraction * 2 ** -14;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (1 + fraction) * 2 ** (exponent - 15);
+}
+
+/** Put a value into a tree; where a name is a number, its parent is a list. */
+function put(tree, names, value) {
+  names.slice(0, -1).forEach((name, i) => {
+    tree[name] ??= /^\d+$/.test(names[i + 1]) ? [] : {};
+    tree = tree[name];
+  });
+  tree[names.at(-1)] = value;
+}
