@@ -34,8 +34,8 @@ from autograder.submission import Part, Repaired, SubmissionError, as_notebook, 
 
 __all__ = ["Graded", "Item", "Limits", "Sandbox", "grade_notebook"]
 
-# A chapter switches its loader on by this import, which has nothing to do in the worker.
-_LOADER = {"autograder": "", "autograder.chapters": ""}
+# A chapter switches its loader on by this import, which has nothing to do in the worker; nor have figures that move.
+_LOADER = {"autograder": "", "autograder.chapters": "", "live": "def show(*args, **kwargs):\n    pass\n"}
 # The package of the checks: no worker imports it.
 _CHECKS = "checks"
 # A cell of the course that a student has made longer than this runs as a whole: to look through it would take too long.

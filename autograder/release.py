@@ -28,6 +28,7 @@ _FOR_STUDENTS = (
     "data",
     "docs/student.md",
     "images",
+    "live",
     "notebooks/10_multi30k_translator/translator.*",  # the first chapters show it at work
 )
 # Of the checks, students get the visible ones: the others tell answers.
