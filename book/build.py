@@ -7,7 +7,10 @@ The pages are made from copies, in which solutions and checks are folded and hid
 """
 
 import ast
+import base64
 import copy
+import html
+import json
 import re
 import shutil
 import sys
@@ -19,6 +22,9 @@ from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
 from sphinx.cmd.build import build_main
 
 from autograder.course import Chapter, Course, find_course
+from live.bundle import LIVE, bundle
+from live.display import MIME, figures
+from live.models import MODELS, find_model, pack_model
 
 BOOK = Path(__file__).resolve().parent
 # A heading that says what an exercise is worth is too long for a table of contents.
@@ -46,7 +52,12 @@ def main(folder: Path = BOOK / "_build") -> int:
     shutil.rmtree(site, ignore_errors=True)
     write_source(find_course(BOOK), source)
     doctrees = folder / "doctrees"
+    write_figures(source)
     status = build_main(["-q", "-W", "--keep-going", "-E", "-d", str(doctrees), "-b", "html", str(source), str(site)])
+    for page in site.glob("**/*.html"):
+        # What is folded is called by the words that are seen on it, for those who listen to the page too.
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace(' aria-label="Toggle hidden content"', ""), encoding="utf-8")
     if status == 0:
         print(f"The book is ready: open {site / 'index.html'}")
     return status
@@ -77,7 +88,48 @@ def write_source(course: Course, folder: Path) -> None:
     glossary.write_text(link_chapters(glossary.read_text(encoding="utf-8"), course, "chapters/"), encoding="utf-8")
     text = index.read_text(encoding="utf-8").replace("<!-- chapters -->", "\n".join(map(_row, course.chapters)))
     text = text.replace("<!-- pages -->", "\n".join(pages))
+    told = "A German sentence, its translation, and where each English word looked"
+    still = "<p>Where JavaScript is allowed, the translator stands here, at work.</p>"
+    text = text.replace("<!-- translator -->", figure_place("translator", {}, told, still))
     index.write_text(text, encoding="utf-8")
+
+
+def write_figures(source: Path) -> None:
+    """Write the scripts of the live figures: their modules in one, and each trained model that a page needs.
+
+    Args:
+        source: what Sphinx reads, pages included.
+    """
+    folder = source / "_static"
+    modules = bundle({"book": LIVE / "book.js"} | {f"figure_{name}": LIVE / f"{name}.js" for name in figures()})
+    table = ", ".join(f"{name}: figure_{name}" for name in figures())
+    start = 'const folder = document.currentScript.src.replace(/live\\.js.*/, "");\n'
+    start += f'document.addEventListener("DOMContentLoaded", () => book.startBook({{ {table} }}, folder));\n'
+    (folder / "live.js").write_text(f"(() => {{\n{modules}{start}}})();\n", encoding="utf-8")
+    shutil.copy(LIVE / "live.css", folder)
+    pages = [path.read_text(encoding="utf-8") for kind in ("md", "ipynb") for path in source.glob(f"**/*.{kind}")]
+    for name in {name for text in pages for name in re.findall(r'data-model=\\?"(\w+)', text)}:
+        # From a file a page may load scripts only, so the model is text: base85 adds a quarter, base64 a third.
+        packed = base64.b85encode(pack_model(*find_model(name))).decode()
+        (folder / f"{name}.js").write_text(f'liveModel("{name}", "{packed}");\n', encoding="utf-8")
+
+
+def figure_place(figure: str, data: dict, alt: str, still: str = "") -> str:
+    """The place of a live figure on a page, in HTML.
+
+    Args:
+        figure: its name.
+        data: what it shows.
+        alt: what it shows in a sentence.
+        still: HTML that stands for it without JavaScript; or "before", if the element before it does.
+    """
+    attributes = {"data-figure": figure, "data-alt": alt, "data-model": MODELS.get(figure)}
+    if still == "before":
+        attributes, still = attributes | {"data-still": still}, ""
+    told = " ".join(f'{name}="{html.escape(value)}"' for name, value in attributes.items() if value)
+    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    inner = f'<div class="live-still">{still}</div>' if still else ""
+    return f'<div {told}><script type="application/json">{packed}</script>{inner}</div>'
 
 
 def link_chapters(text: str, course: Course, chapters: str, here: Chapter | None = None) -> str:
@@ -118,7 +170,7 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
     """
     solved, _ = ClearHiddenTests().preprocess(copy.deepcopy(notebook), {})
     unsolved, _ = ClearSolutions().preprocess(copy.deepcopy(solved), {})
-    cells, solutions = [], []
+    cells, solutions, predicted = [], [], False
     for cell, handed_out in zip(solved.cells, unsolved.cells, strict=True):
         about = cell.metadata.get("nbgrader", {})
         heading = cell.cell_type == "markdown" and cell.source.startswith("#")
@@ -126,11 +178,13 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
             cells += solutions
             solutions = []
         if cell.cell_type == "code":
-            cells.append(_code(cell, about, handed_out))
+            cells.append(_code(cell, about, handed_out, predicted and bool(cell.outputs)))
+            predicted = predicted and not cell.outputs  # what only prepares the result prints nothing
             if about.get("solution"):
                 solutions.append(_solution(cell))
         else:
             cells.append(_markdown(cell, about))
+            predicted = "**Predict" in cell.source
             if cell.source.startswith("<details>"):
                 cells += solutions
                 solutions = []
@@ -139,14 +193,29 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
     return solved
 
 
-def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode) -> NotebookNode:
+def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, predicted: bool) -> NotebookNode:
     if about.get("solution"):
         return handed_out | {"outputs": [], "metadata": {}}
     if about.get("grade"):
         return _folded(cell, "check")
-    # A widget needs a kernel: what is shown with it stands for it.
-    outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
-    return cell | {"outputs": outputs, "metadata": {"mystnb": {"image": {"alt": f"Figure: {alt_text(cell.source)}"}}}}
+    outputs = [shown for output in cell.outputs for shown in _output(output)]
+    live = [output.data[MIME]["alt"] for output in cell.outputs if MIME in output.get("data", {})]
+    metadata = {"mystnb": {"image": {"alt": live[0] if live else f"Figure: {alt_text(cell.source)}"}}}
+    if predicted:  # a result that is to be predicted is not seen before the reader asks for it
+        metadata["tags"] = ["hide-output"]
+        metadata["mystnb"] |= {"code_prompt_show": "Show the result", "code_prompt_hide": "Hide the result"}
+    return cell | {"outputs": outputs, "metadata": metadata}
+
+
+def _output(output: NotebookNode) -> list[NotebookNode]:
+    """What the book shows of an output: of a live figure its picture, if it has one, and its place."""
+    data = output.get("data", {})
+    if MIME not in data:
+        return [] if WIDGET in data else [output]  # a widget needs a kernel: what is shown with it stands for it
+    picture = {"image/png": data["image/png"]} if "image/png" in data else {}
+    still = "before" if picture else f"<p>{html.escape(data[MIME]['alt'])}. It moves where JavaScript is allowed.</p>"
+    place = figure_place(data[MIME]["figure"], data[MIME]["data"], data[MIME]["alt"], still)
+    return [nbformat.v4.new_output("display_data", data=shown) for shown in (picture, {"text/html": place}) if shown]
 
 
 def alt_text(source: str) -> str:

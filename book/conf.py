@@ -27,8 +27,8 @@ html_theme_options = {
 }
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_static_path = ["_static"]
-html_css_files = ["book.css"]
-html_js_files = ["book.js"]
+html_css_files = ["book.css", "live.css"]
+html_js_files = ["book.js", "live.js"]
 html_copy_source = False  # a copy of the source would show every solution
 html_show_copyright = False
 html_use_index = False
