@@ -1,11 +1,15 @@
 """The page of results says what the runs say, and nothing else; and what the scripts compute beside the chapters."""
 
 import importlib.util
+import itertools
+import math
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from sacrebleu.metrics import BLEU
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -13,7 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def load(name: str):
     spec = importlib.util.spec_from_file_location(name, ROOT / "results" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(ROOT / "results"))  # the scripts find each other in their own folder
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "results"))
     return module
 
 
@@ -86,6 +94,103 @@ def test_the_page_is_up_to_date(report):
     runs, page = report.read_runs(), ROOT / "RESULTS.md"
     if runs:
         assert page.read_text(encoding="utf-8") == report.render(runs), "run `make results`"
+
+
+def test_a_measure_that_should_be_low_puts_the_lowest_first(report):
+    runs = [run(metric="Perplexity: lower is better"), run(metric="Perplexity: lower is better", model="other")]
+    runs[1]["values"] = {"accuracy": 12.0}
+    page = report.render(runs)
+    assert page.index("| other |") < page.index("| transformer |")
+
+
+def test_intervals_and_replaced_rows_are_shown(report):
+    page = report.render([run(intervals={"accuracy": [79.5, 80.5]}, replaced="it read the first words only.")])
+    assert "| transformer † | 80.00 [79.50, 80.50] | 0 |" in page
+    assert page.endswith("- † transformer: it read the first words only.\n")
+
+
+def test_differences_and_published_figures_have_tables_of_their_own(report):
+    about = {"experiment": "Reviews", "seed": "0+1", "measure": "accuracy"}
+    comparison = about | {"kind": "comparison", "model": "one − other", "difference": [1.0, -0.25, 2.25]}
+    published = {
+        "experiment": "Reviews",
+        "kind": "published",
+        "model": "big",
+        "values": {"accuracy": 95.1},
+        "source": "x",
+    }
+    page = report.render([run(), comparison, published])
+    assert "| one − other | accuracy | +1.00 [-0.25, +2.25] | 0+1 |" in page
+    assert "| big | 95.1 | x |" in page
+
+
+@pytest.mark.parametrize("written", ['{"experiment": "Rev', '{"experiment": "Reviews"}'])
+def test_a_broken_record_is_named(report, tmp_path, written):
+    (tmp_path / "half.json").write_text(written, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"half\.json .*run the model again"):
+        report.read_runs(tmp_path)
+
+
+def test_n_grams_give_probabilities():
+    ngrams = load("ngrams")
+    chance = np.random.default_rng(0)
+    text = [[0, *(1 + chance.zipf(1.5, size=6).clip(1, 39)).tolist(), 1] for _ in range(60)]
+    for order in (1, 2, 3, 4):
+        probability = ngrams.kneser_ney(text, order, vocabulary=40)
+        for context in ([0], [0, 2], [0, 2, 3, 2], [0, 5, 5, 5, 5]):
+            following = [probability([*context, token], len(context)) for token in range(1, 41)]
+            assert min(following) > 0 and math.isclose(sum(following), 1.0)
+
+
+def test_two_grams_are_those_of_the_formula():
+    text = [[0, *row, 1] for row in ([2, 3], [2, 3], [2, 4], [3, 5], [5, 3, 4], [2, 3, 6])]
+    probability = load("ngrams").kneser_ney(text, 2, vocabulary=6)
+    pairs = [pair for row in text for pair in itertools.pairwise(row)]
+    kinds = sorted(set(pairs))
+
+    def taken(counts):
+        n1, n2, n3, n4 = (sum(c == k for c in counts) for k in (1, 2, 3, 4))
+        y = n1 / (n1 + 2 * n2)
+        d2 = 2 - 3 * y * n3 / n2
+        return [0, 1 - 2 * y * n2 / n1, d2, 3 - 4 * y * n4 / n3 if n3 else d2]
+
+    contexts = {word: sum(after == word for _, after in kinds) for word in range(1, 7)}  # words it follows
+    below, above = taken(list(contexts.values())), taken([pairs.count(kind) for kind in kinds])
+    left = sum(below[min(count, 3)] for count in contexts.values() if count) / len(kinds)
+    alone = (contexts[3] - below[min(contexts[3], 3)]) / len(kinds) + left / 6
+    after_2 = [pairs.count(kind) for kind in kinds if kind[0] == 2]
+    given_back = sum(above[min(count, 3)] for count in after_2) / sum(after_2)
+    expected = (pairs.count((2, 3)) - above[3]) / sum(after_2) + given_back * alone
+    assert math.isclose(probability([0, 2, 3], 2), expected)
+
+
+def test_an_interval_of_accuracy_covers_what_it_says():
+    intervals, chance = load("intervals"), np.random.default_rng(1)
+    shares = chance.binomial(1000, 0.9, size=400) / 10
+    covered = [low <= 90 <= high for low, high in (intervals.accuracy_interval(share, 1000) for share in shares)]
+    assert 0.92 <= np.mean(covered) <= 0.98
+
+
+def test_a_paired_difference_ignores_what_both_models_share():
+    intervals, chance = load("intervals"), np.random.default_rng(2)
+    easy = chance.random(1000) < 0.8
+    one, other = easy.copy(), easy.copy()
+    one[:20], other[:20] = True, False
+    difference, low, high = intervals.paired_difference(one, other)
+    assert math.isclose(difference, 0.02) and 0.01 < low < 0.02 < high < 0.03
+    assert intervals.paired_difference(one, one) == [0.0, 0.0, 0.0]
+
+
+def test_bleu_from_counts_is_bleu():
+    intervals, metric = load("intervals"), BLEU(lowercase=True)
+    references = ["A man in a blue shirt is standing on a ladder.", "Two dogs play in the snow.", "A girl sings."]
+    worse = ["A man in a shirt stands on a ladder.", "Two dogs run through snow.", "A girl is singing."]
+    one, other = (intervals.bleu_counts(metric, texts, references) for texts in (references, worse))
+    assert math.isclose(intervals.bleu_of(metric, other.sum(0)), metric.corpus_score(worse, [references]).score)
+    difference, low, high = intervals.bleu_difference(metric, one, other)
+    assert 0 < low <= difference <= high
+    low, high = intervals.bleu_interval(metric, other)
+    assert low < metric.corpus_score(worse, [references]).score < high
 
 
 REVIEWS = [np.array(numbers) for numbers in ([2, 3, 4, 0, 2, 3], [3, 4, 2, 3, 1, 5], [4, 0, 5, 4], [4, 0])]
