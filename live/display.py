@@ -39,10 +39,7 @@ def show(figure: str, data: dict | None = None, still=None, alt: str | None = No
     """
     if figure not in figures():
         raise ValueError(f"there is no live figure {figure!r}; there are {', '.join(figures())}")
-    try:
-        plain = json.loads(json.dumps(data or {}, default=_as_list, allow_nan=False), parse_float=_short)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the data of the figure {figure!r} cannot be sent to the page: {error}") from None
+    plain = as_plain(figure, data or {})
     alt = alt or f"A figure to move: {figure}"
     bundled = {MIME: {"figure": figure, "data": plain, "alt": alt}, "text/plain": alt}
     if still is not None:
@@ -50,6 +47,18 @@ def show(figure: str, data: dict | None = None, still=None, alt: str | None = No
     if _has_page():
         bundled |= _widget(figure, plain, alt)
     display(bundled, raw=True)
+
+
+def as_plain(figure: str, data: dict) -> dict:
+    """The data as the page gets it: JSON, numbers with five digits, large tensors packed.
+
+    Raises:
+        ValueError: something in it cannot be sent.
+    """
+    try:
+        return json.loads(json.dumps(data, default=_as_list, allow_nan=False), parse_float=_short)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the data of the figure {figure!r} cannot be sent to the page: {error}") from None
 
 
 def _as_list(value: object) -> object:

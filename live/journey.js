@@ -41,11 +41,10 @@ export function render(element, data) {
   const up = (x, from, to) => h("path", { class: "way", d: `M${x},${from}V${to + 3}m-4,6l4,-6l4,6` });
   const ways = [up(95, 300, 288), up(95, 245, 218), up(95, 175, 163), up(95, 120, 93), up(325, 355, 343), up(325, 300, 273), up(325, 230, 203), up(325, 160, 148), up(325, 105, 78)];
   const arrow = h("path", { class: "way", "data-box": "arrow", d: "M180,71H208V181H237m-6,-4l6,4l-6,4" });
-  const keys = h("text", { x: 206, y: 225, "text-anchor": "end", "aria-hidden": "true" }, "");
   const frames = [h("rect", { class: "frame", x: 4, y: 112, width: 182, height: 113, rx: 8 }), h("rect", { class: "frame", x: 234, y: 97, width: 182, height: 183, rx: 8 })];
-  const layers = [h("text", { class: "size", x: 14, y: 237 }, "encoder layer, repeated"), h("text", { class: "size", x: 244, y: 292 }, "decoder layer, repeated")];
+  const layers = [h("text", { class: "size", x: 14, y: 238 }, "each layer"), h("text", { class: "size", x: 244, y: 293 }, "each layer")];
   const drawing = h("svg", { class: "live-journey", viewBox: "0 0 422 402", role: "img", "aria-label": "Encoder on the left, decoder on the right; the memory's keys and values go over to the decoder's cross-attention" },
-    frames, layers, ways, arrow, keys, shapes);
+    frames, layers, ways, arrow, shapes);
   const told = h("div", { "aria-live": "polite" });
   const control = slider("Stop", { min: 1, max: stops.length, step: 1, value: 1 }, (stop) => `${stop} of ${stops.length}`, draw);
   const go = (way) => () => { control.input.valueAsNumber += way; control.input.dispatchEvent(new Event("input")); };

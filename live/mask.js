@@ -1,6 +1,6 @@
 // Chapter 03: queries meet keys, a mask that the reader paints blocks pairs, and each row collects values.
 
-import { button, h, heat, menu, number, percent } from "./lib/dom.js";
+import { button, h, heat, labelRoom, menu, number, percent } from "./lib/dom.js";
 import { softmax } from "./lib/transformer.js";
 
 /**
@@ -16,7 +16,7 @@ export function render(element, data) {
   let [row, painting] = [0, null];
 
   const body = h("tbody");
-  const table = h("table", { class: "live-weights live-mask" },
+  const table = h("table", { class: "live-weights live-mask", style: labelRoom(words) },
     h("caption", {}, "Weights in per cent. A row is a query, a column a key."),
     h("thead", {}, h("tr", {}, h("td"), words.map((word) => h("th", { scope: "col" }, h("span", {}, word))))), body);
   const cells = grid((i, j) => button("", () => {}, { class: "cell", onkeydown: (event) => move(event, i, j) }));

@@ -78,8 +78,10 @@ export function render(element, data) {
       const dot = [...corners, middle][k];
       const [a, b] = k < 3 ? points[k] : y;
       for (const [name, value] of [["cx", x], ["cy", top], ["aria-valuenow", a.toFixed(2)], ["aria-valuetext", `(${number(a, 1)}, ${number(b, 1)})`]]) dot.setAttribute(name, value);
-      names[k].setAttribute("x", x + 12);
-      names[k].setAttribute("y", top - 10);
+      const left = k < 3 && x < WIDTH / 2; // a corner's name stands outside the triangle
+      names[k].setAttribute("x", left ? x - 12 : x + 12);
+      names[k].setAttribute("y", k < 3 && top > HEIGHT / 2 ? top + 20 : top - 10);
+      names[k].setAttribute("text-anchor", left ? "end" : "start");
     });
     spokes.forEach((spoke, k) => {
       const ends = { x1: at[0], y1: at[1], x2: places[k][0], y2: places[k][1], "stroke-width": (1 + 7 * Math.abs(weights[k])).toFixed(1) };

@@ -101,6 +101,38 @@ def test_chapters_are_linked_outside_code_and_headings(build):
     assert text == f"# Chapter 1\n\nIn {link}, `chapter 1` and [chapter 1](x)."
 
 
+def test_what_is_to_be_predicted_is_folded(build):
+    cells = [
+        nbformat.v4.new_markdown_cell("**Predict** the sum."),
+        nbformat.v4.new_code_cell("a = 1"),
+        nbformat.v4.new_code_cell("a + 1", outputs=[nbformat.v4.new_output("execute_result", {"text/plain": "2"})]),
+        nbformat.v4.new_code_cell("a + 2", outputs=[nbformat.v4.new_output("execute_result", {"text/plain": "3"})]),
+    ]
+    page = build.as_page(nbformat.v4.new_notebook(cells=cells))
+    assert [cell.metadata.get("tags") for cell in page.cells] == [None, None, ["hide-output"], None]
+    assert page.cells[2].metadata.mystnb.code_prompt_show == "Show the result"
+
+
+def test_a_live_figure_has_its_place_and_its_picture(build):
+    shown = {"figure": "temperature", "data": {"words": ["</script>", "b"], "scores": [1, 2]}, "alt": "Two bars"}
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "1"}}
+    bundled = {build.MIME: shown, "text/plain": "Two bars", "image/png": "iVBORw0KGgo="} | widget
+    cell = nbformat.v4.new_code_cell("show()", outputs=[nbformat.v4.new_output("display_data", bundled)])
+    page = build.as_page(nbformat.v4.new_notebook(cells=[cell]))
+    picture, place = page.cells[0].outputs
+    assert list(picture.data) == ["image/png"] and page.cells[0].metadata.mystnb.image.alt == "Two bars"
+    assert list(place.data) == ["text/html"] and 'data-figure="temperature"' in place.data["text/html"]
+    assert place.data["text/html"].count("</script>") == 1  # that of the place itself
+
+
+def test_no_page_is_heavy(site):
+    for page in site.glob("chapters/*/*.html"):
+        shown = re.findall(r'<img[^>]*src="([^"]*)"', page.read_text())
+        files = {(page.parent / name).resolve() for name in shown}
+        assert page.stat().st_size + sum(file.stat().st_size for file in files) <= 3 << 20, page
+    assert (site / "_static/translator.js").stat().st_size <= 4 << 20
+
+
 @pytest.fixture(scope="module")
 def browser():
     if CHROMIUM is None:
@@ -142,6 +174,31 @@ def test_all_text_stands_out_from_its_background(site, browser, scheme):
         for name in ("index.html", "glossary.html", "search.html", "chapters/07_imdb_classification/*.html"):
             page.goto(next(site.glob(name)).as_uri())
             assert page.evaluate(FAINT) == [], name
+
+
+def test_everybody_can_use_every_page(site, browser):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    with browser.new_context(offline=True) as context:
+        page = context.new_page()
+        page.set_default_timeout(120_000)
+        for file in site.glob("**/*.html"):
+            page.goto(file.as_uri())
+            page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+            found = axe.run(page, options={"resultTypes": ["violations"]}).response["violations"]
+            bad = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
+            assert bad == [], file.name
+
+
+def test_the_first_page_translates_from_a_file(site, browser):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with browser.new_context(offline=True) as context:
+        page = context.new_page()
+        page.goto((site / "index.html").as_uri())
+        figure = page.locator("[data-figure=translator]")
+        figure.scroll_into_view_if_needed()
+        figure.locator("input[type=text]").fill("Ein Hund rennt über eine Wiese.")
+        figure.get_by_role("button", name="Translate").click()
+        sync_api.expect(figure.locator(".live-translation")).to_contain_text("dog", timeout=60_000)
 
 
 def test_the_search_quotes_nothing_that_is_folded(site, browser):

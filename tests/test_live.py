@@ -1,7 +1,7 @@
 """The live figures: the translator in the page says token for token what PyTorch says; every figure runs."""
 
 import base64
-import importlib
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 import sentencepiece
 import torch
+import torch.nn.functional as F
 
 from attention_course.data import PAD, SOS, caption_lines
 from autograder.course import find_course
 from live.bundle import LIVE, bundle
-from live.display import figures
+from live.display import as_plain, figures
 from live.models import find_model, pack_model
+
+playwright = pytest.importorskip("playwright.sync_api")
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+playwright.expect.set_options(timeout=60_000)  # a busy machine is slow
 
 EOS = 3
 MOST = 60
@@ -40,12 +45,17 @@ def captions():
 
 
 @pytest.fixture(scope="module")
-def model(monkeypatch_module):
-    """The shipped translator in chapter 09's classes, its half-precision weights read as float32."""
+def chapters(monkeypatch_module):
+    """Import a chapter by its module's name, as a notebook does."""
     monkeypatch_module.chdir(find_course().solution(find_course().find("10")).parent)
-    importlib.import_module("autograder.chapters")  # makes the chapters importable
-    Translator = importlib.import_module("encoder_decoder").Translator
+    importlib.import_module("autograder.chapters")
+    return importlib.import_module
 
+
+@pytest.fixture(scope="module")
+def model(chapters):
+    """The shipped translator in chapter 09's classes, its half-precision weights read as float32."""
+    Translator = chapters("encoder_decoder").Translator
     saved = torch.load(find_model("translator")[0], weights_only=True)
     model = Translator(**saved["settings"])
     model.encoder.embedder = model.decoder.embedder
@@ -60,26 +70,32 @@ def monkeypatch_module():
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """A page from a file, with the translator's modules and its weights."""
+def browser():
     if CHROMIUM is None:
         pytest.skip("Chromium is missing: apt-get install chromium")
-    names = {"weights": "weights", "subwords": "sentencepiece", "translate": "translate", "transformer": "transformer"}
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    """A page from a file, with the translator's modules and its weights."""
+    names = {"weights": "weights", "subwords": "sentencepiece", "translate": "translate", "language": "language"}
     script = bundle({name: LIVE / f"lib/{file}.js" for name, file in names.items()})
     packed = base64.b64encode(pack_model(*find_model("translator"))).decode()
     script += f'const packed = Uint8Array.from(atob("{packed}"), (c) => c.charCodeAt(0));\n'
-    script += "globalThis.t = { weights, subwords, translate, transformer };\n"
+    script += "globalThis.t = { weights, subwords, translate, language };\n"
     script += "weights.unpackModel(packed).then((m) => (globalThis.model = translate.makeTranslator(m)));\n"
     file = tmp_path_factory.mktemp("live") / "page.html"
     file.write_text(f'<!doctype html><meta charset="utf-8"><script type="module">\n{script}</script>', encoding="utf-8")
-    with pytest.importorskip("playwright.sync_api").sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
-        page.set_default_timeout(300_000)
-        page.goto(file.as_uri())
-        page.wait_for_function("globalThis.model")
-        yield page
-        browser.close()
+    page = browser.new_page()
+    page.set_default_timeout(300_000)
+    page.goto(file.as_uri())
+    page.wait_for_function("globalThis.model")
+    yield page
+    page.close()
 
 
 def test_subwords_are_those_of_sentencepiece(page, subwords, captions):
@@ -221,3 +237,275 @@ def test_a_form_of_import_that_the_bundle_does_not_know_is_an_error(tmp_path):
 def test_every_figure_can_be_bundled():
     for name in figures():
         assert "function render(" in bundle({"figure": LIVE / f"{name}.js"})
+
+
+# ---- the figures
+
+
+def _softmax(*shape: int) -> torch.Tensor:
+    return (3 * torch.randn(*shape, generator=torch.Generator().manual_seed(0))).softmax(-1)
+
+
+@pytest.fixture(scope="module")
+def classifier(chapters) -> tuple[dict, torch.nn.Module]:
+    """Data for the figure `review`, and chapter 07's classifier that it comes from, untrained."""
+    make = chapters("imdb_classification").TransformerClassifier
+    torch.manual_seed(1)
+    model = make(num_tokens=50, num_classes=2, dim=16, heads=2, depth=2, max_len=40).eval()
+    with torch.no_grad():
+        model.classes.weight.mul_(20)  # so that each word counts
+        tokens = torch.arange(2, 22)
+        vectors = model.positions(model.embedding(tokens[None]))[0]
+    data = {"words": [f"word{i}" for i in range(20)], "vectors": vectors, "heads": 2, "norm": model.norm.state_dict()}
+    return data | {"blocks": [b.state_dict() for b in model.blocks], "classes": model.classes.state_dict()}, model
+
+
+ENGLISH, GERMAN = ["two", "dogs", "run", "</s>"], ["<s>", "Zwei", "Hunde", "rennen", "</s>"]
+CASES = [
+    {"initialisation": i, "residual": r, "norm": n, "gradients": [10.0 ** (d - 12), 1e-3, 1.0]}
+    for d, i in enumerate(("torch's", "He"))
+    for r in ("without", "with")
+    for n in ("none", "pre-norm")
+]
+DATA = {
+    "alignments": {"sentences": [{"german": GERMAN, "english": ENGLISH, "weights": _softmax(4, 5)}] * 2},
+    "beam": {},
+    "gradients": {"cases": CASES},
+    "heads": {"rows": ENGLISH, "columns": GERMAN, "weights": _softmax(2, 3, 4, 5)},
+    "journey": {},
+    "mask": {},
+    "review": None,  # `classifier` makes it
+    "rotation": {},
+    "sampling": {},
+    "temperature": {},
+    "translator": {},
+    "triangle": {},
+}
+
+
+def _language_model(path: Path) -> dict[str, torch.Tensor]:
+    """Write a small caption model with random weights, as chapter 11 names them; returns the weights as float32."""
+    settings = {"vocab_size": 3000, "dim": 16, "heads": 2, "depth": 2, "hidden": 24}
+    generator = torch.Generator().manual_seed(2)
+    shapes = {"embedding.weight": (3000, 16), "norm.weight": (16,)}
+    for i in range(2):
+        shapes |= {f"layers.{i}.norm_1.weight": (16,), f"layers.{i}.norm_2.weight": (16,)}
+        shapes |= {f"layers.{i}.attention.{name}.weight": (16, 16) for name in ("Wq", "Wk", "Wv", "WO")}
+        shapes |= {f"layers.{i}.feed_forward.{name}.weight": (24, 16) for name in ("gate", "up")}
+        shapes[f"layers.{i}.feed_forward.down.weight"] = (16, 24)
+    state = {name: (torch.randn(*shape, generator=generator) / 2).half() for name, shape in shapes.items()}
+    torch.save({"settings": settings, "state": state}, path)
+    return {name: value.float() for name, value in state.items()}
+
+
+def _next_logits(w: dict[str, torch.Tensor], tokens: list[int]) -> torch.Tensor:
+    """Chapter 11's model, written out over whole sequences: RMSNorm, rotary positions, SwiGLU, tied output."""
+
+    def norm(x, name):
+        return F.rms_norm(x, (16,), w[f"{name}.weight"], eps=1e-6)
+
+    x = w["embedding.weight"][torch.tensor(tokens)]
+    for i in range(2):
+        at, ff = f"layers.{i}.attention", f"layers.{i}.feed_forward"
+        y = norm(x, f"layers.{i}.norm_1")
+        q, k = (_rotated(y @ w[f"{at}.{name}.weight"].T) for name in ("Wq", "Wk"))
+        v = (y @ w[f"{at}.Wv.weight"].T).unflatten(-1, (2, 8)).transpose(0, 1)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(0, 1).flatten(1)
+        x = x + y @ w[f"{at}.WO.weight"].T
+        y = norm(x, f"layers.{i}.norm_2")
+        x = x + (F.silu(y @ w[f"{ff}.gate.weight"].T) * (y @ w[f"{ff}.up.weight"].T)) @ w[f"{ff}.down.weight"].T
+    return (norm(x, "norm") @ w["embedding.weight"].T)[-1]
+
+
+def _rotated(x: torch.Tensor) -> torch.Tensor:
+    """`(n, 16)` to two heads `(2, n, 8)`, each pair of features turned by its angle."""
+    pairs = torch.view_as_complex(x.unflatten(-1, (2, 4, 2)).contiguous())  # (n, heads, pairs)
+    angles = torch.arange(len(x))[:, None] * 10000.0 ** (-torch.arange(4) / 4)
+    turned = pairs * torch.polar(torch.ones_like(angles), angles)[:, None]
+    return torch.view_as_real(turned).flatten(2).transpose(0, 1)
+
+
+@pytest.fixture(scope="module")
+def build():
+    spec = importlib.util.spec_from_file_location("book_build", ROOT / "book/build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def gallery(build, classifier, monkeypatch_module, tmp_path_factory):
+    """A page with every figure, as the book has them."""
+    folder = tmp_path_factory.mktemp("gallery")
+    _language_model(folder / "language_model.pt")
+    found = find_model
+    small = (folder / "language_model.pt", find_model("translator")[1])
+    monkeypatch_module.setattr(build, "find_model", lambda name: small if name == "language_model" else found(name))
+    assert sorted(DATA) == figures()
+    data = DATA | {"review": classifier[0]}
+    places = [f"<h2>{name}</h2>{build.figure_place(name, as_plain(name, data[name]), name)}" for name in data]
+    places = "".join(places)
+    (folder / "_static").mkdir()
+    (folder / "page.md").write_text(places)
+    build.write_figures(folder)
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Figures</title>'
+    head += '<link rel="stylesheet" href="_static/live.css"><script src="_static/live.js"></script>'
+    for scheme, paper in (("light", "#fff"), ("dark", "#14191f")):
+        body = f'<body style="margin: 0; background: {paper}"><main><h1>Figures</h1>{places}</main></body>'
+        ink = "color: #888" if scheme == "dark" else ""
+        text = f'<!doctype html><html lang="en" data-theme="{scheme}" style="{ink}"><head>{head}</head>{body}</html>'
+        (folder / f"{scheme}.html").write_text(text, encoding="utf-8")
+    return folder
+
+
+def _open(browser, gallery, width, scheme, errors):
+    page = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
+    page.set_default_timeout(120_000)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("requestfailed", lambda request: errors.append(request.url))
+    page.goto((gallery / f"{scheme}.html").as_uri())
+    for name in ("beam", "translator", "sampling"):  # a model is loaded when its figure comes near
+        place = page.locator(f"[data-figure={name}]")
+        place.scroll_into_view_if_needed()
+        place.locator("li").first.wait_for()
+    return page
+
+
+@pytest.fixture(scope="module")
+def light(browser, gallery):
+    """The page with every figure, open; its errors."""
+    errors = []
+    page = _open(browser, gallery, 1280, "light", errors)
+    yield page, errors
+    page.context.close()
+
+
+def _is_clean(page, width, errors):
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".live").count() == len(DATA)
+    assert errors == []
+    found = Axe().run(page).response["violations"]
+    assert [(v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in ("serious", "critical")] == []
+    errors.clear()  # axe asks for the style sheet itself, and from a file it does not get it
+
+
+def test_every_figure_fits_and_can_be_used_by_all(light):
+    page, errors = light
+    _is_clean(page, 1280, errors)
+
+
+def test_every_figure_fits_on_a_phone_in_the_dark(browser, gallery):
+    errors = []
+    page = _open(browser, gallery, 390, "dark", errors)
+    _is_clean(page, 390, errors)
+    page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "Type a German sentence"),
+        ("   ", "Type a German sentence"),
+        ("Hund " * 500, "These are 500 words"),
+        ("Donaudampfschifffahrt" * 60, "too long"),
+        ("Ein Hund 😀🎉 schläft.", "never occurred"),
+        ("<img src=x onerror=alert(1)><b>Hund</b>", "never occurred"),
+    ],
+)
+def test_the_translator_answers_kindly_to_anything(light, text, line):
+    page, errors = light
+    place = page.locator("[data-figure=translator]")
+    place.locator("input[type=text]").fill(text)
+    place.get_by_role("button", name="Translate").click()
+    playwright.expect(place.locator(".live-status")).to_contain_text(line)
+    assert place.locator("img, b").count() == 0
+    assert errors == []
+
+
+def test_a_head_is_switched_off_by_the_reader(light, model):
+    page, _ = light
+    place = page.locator("[data-figure=translator]")
+    place.locator("input[type=text]").fill("Zwei Hunde rennen über eine Wiese.")
+    place.get_by_role("button", name="Translate").click()
+    playwright.expect(place.locator(".live-translation")).to_contain_text("dogs")
+    place.get_by_label("Switch its look at the German off").check()
+    playwright.expect(place.locator(".live-compared")).to_contain_text(f"Off: {_heads(model)} heads")
+    place.get_by_role("button", name="All heads on again").click()
+    playwright.expect(place.locator(".live-compared")).to_be_empty()
+
+
+def _heads(model) -> int:
+    return model.decoder.layers[0].self_attention.heads
+
+
+def test_keys_move_what_the_mouse_moves(light):
+    page, errors = light
+    page.locator("[data-figure=triangle] circle.middle").focus()
+    before = page.locator("[data-figure=triangle] .live-formula").inner_text()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("[data-figure=triangle] .live-formula").inner_text() != before
+
+    cells = page.locator("[data-figure=mask] td button")
+    cells.nth(1).focus()
+    page.keyboard.press("Space")
+    playwright.expect(cells.nth(1)).to_have_text("✕")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("grey may look at grey")
+
+    words = page.locator("[data-figure=alignments] .live-pieces button")
+    words.first.focus()
+    page.keyboard.press("ArrowRight")
+    playwright.expect(words.nth(1)).to_have_attribute("aria-pressed", "true")
+    assert errors == []
+
+
+def test_a_query_that_may_look_at_nothing_gets_zeros(light):
+    page, _ = light
+    page.locator("[data-figure=mask]").get_by_role("button", name="Nothing allowed").click()
+    playwright.expect(page.locator("[data-figure=mask]")).to_contain_text("all its weights are 0")
+
+
+def test_erasing_a_word_is_what_padding_it_is(light, classifier):
+    page, _ = light
+    model = classifier[1]
+    place = page.locator("[data-figure=review]")
+    for i in (0, 3, 4):
+        place.locator(".live-review button").nth(i).click()
+    tokens = torch.arange(2, 22)
+    tokens[[0, 3, 4]] = model.pad_id
+    with torch.no_grad():
+        want, whole = (model(row[None]).exp()[0, 1] for row in (tokens, torch.arange(2, 22)))
+    assert abs(want - whole) > 0.05
+    playwright.expect(place.locator("p[aria-live]")).to_contain_text(
+        f"3 of 20 words erased: positive {100 * want:.0f} %"
+    )
+
+
+def test_the_caption_model_says_what_pytorch_says(page, tmp_path):
+    weights = _language_model(tmp_path / "language_model.pt")
+    packed = base64.b64encode(pack_model(tmp_path / "language_model.pt", find_model("translator")[1])).decode()
+    script = """async ([packed, tokens]) => {
+        const model = await t.weights.unpackModel(Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)));
+        let [logits, cache] = [null, null];
+        for (const token of tokens) ({ logits, cache } = t.language.languageStep(model, cache, token));
+        return [...logits];
+    }"""
+    tokens = [2, 17, 5, 900, 2999, 17]
+    logits = torch.tensor(page.evaluate(script, [packed, tokens]))
+    torch.testing.assert_close(logits, _next_logits(weights, tokens), atol=1e-3, rtol=1e-3)
+
+
+def test_which_tokens_may_be_drawn(page):
+    script = "([logits, rules]) => t.language.allowedTokens(Float32Array.from(logits), rules)"
+    logits = torch.tensor([1.0, 3.0, 2.0, -1.0])
+
+    def allowed(temperature=1.0, top_k=4, top_p=1.0):
+        rules = {"temperature": temperature, "topK": top_k, "topP": top_p}
+        return {one["token"]: one["probability"] for one in page.evaluate(script, [logits.tolist(), rules])}
+
+    assert allowed() == pytest.approx(dict(enumerate(logits.softmax(0).tolist())), abs=1e-5)
+    assert allowed(temperature=0) == {1: 1}
+    assert allowed(top_k=2) == pytest.approx(dict(zip([1, 2], logits[1:3].softmax(0).tolist(), strict=True)), abs=1e-5)
+    assert list(allowed(top_p=0.5)) == [1]  # 0.64 reaches it
+    assert list(allowed(top_p=0.7)) == [1, 2]
+    assert list(allowed(top_p=1e-6)) == [1]  # at least one

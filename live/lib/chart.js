@@ -11,7 +11,7 @@ import { h } from "./dom.js";
  * @returns {SVGElement}
  */
 export function lineChart(label, names, lines, scale, mark = null) {
-  const [width, height, left, right, top, bottom] = [480, 250, 58, 12, 12, 42];
+  const [width, height, left, right, top, bottom] = [420, 270, 64, 14, 12, 48];
   const xs = lines.flatMap((line) => line.points.map((point) => point[0]));
   const [from, to] = [Math.min(...xs), Math.max(...xs)];
   const toX = (x) => left + ((x - from) / (to - from || 1)) * (width - left - right);
@@ -26,9 +26,9 @@ export function lineChart(label, names, lines, scale, mark = null) {
       h("line", { class: "grid", x1: left, x2: width - right, y1: toY(at), y2: toY(at) }),
       h("text", { x: left - 6, y: toY(at) + 4, "text-anchor": "end" }, text),
     ]).flat(),
-    xTicks.map((x) => h("text", { x: toX(x), y: height - bottom + 17, "text-anchor": "middle" }, String(x))),
-    h("text", { x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, names.x),
-    h("text", { x: -(height - bottom) / 2, y: 13, "text-anchor": "middle", transform: "rotate(-90)" }, names.y),
+    xTicks.map((x) => h("text", { x: toX(x), y: height - bottom + 19, "text-anchor": "middle" }, String(x))),
+    h("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle" }, names.x),
+    h("text", { x: -(height - bottom) / 2, y: 15, "text-anchor": "middle", transform: "rotate(-90)" }, names.y),
     lines.map((line) => h("path", { class: line.kind, d: path(line.points) })),
     mark ? h("circle", { class: "mark", cx: toX(mark[0]), cy: toY(mark[1]), r: 5 }) : null,
   );

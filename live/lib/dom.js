@@ -91,8 +91,13 @@ export function weightTable(caption, rows, columns, weights, attributes = () => 
     });
     return h("tr", {}, h("th", { scope: "row" }, word), cells);
   });
-  const table = h("table", { class: "live-weights" }, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body));
+  const table = h("table", { class: "live-weights", style: labelRoom(columns) }, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body));
   return h("div", { class: "live-scroll", tabindex: 0, role: "region", "aria-label": caption }, table);
+}
+
+/** The height that slanted words need above their columns, as a style. */
+export function labelRoom(words) {
+  return `--label: ${(1.4 + 0.42 * Math.max(...words.map((word) => word.length))).toFixed(1)}em`;
 }
 
 /** What a list of buttons needs so that the arrow keys move along it. */
