@@ -251,30 +251,30 @@ def anatomy_of_an_exercise(svg: ET.Element) -> None:
             arrow(svg, (x - 32, 122), (x, 122))
     box(svg, 376, 226, 144, 104, fill=WHITE)
     text(svg, 448, 250, "Hints", size=19, bold=True)
-    text(svg, 448, 294, "a nudge, then\npseudo-code")
+    text(svg, 448, 294, "a nudge, then\na plan")
     arrow(svg, (448, 226), (448, 174))
     text(svg, 438, 200, "try again", anchor="end")
     arrow(svg, (576, 174), (576, 254), (520, 254))
     text(svg, 568, 200, "failed", anchor="end")
     arrow(svg, (624, 174), (624, 276))
     text(svg, 634, 200, "passed", anchor="start")
-    text(svg, 24, 278, "Points come from the checks:\nvisible asserts and\nhidden tests.", anchor="start")
+    text(svg, 24, 278, "Points come from the checks:\nvisible checks and\nhidden tests.", anchor="start")
     box(svg, 562, 276, 134, 54, "next exercise", OUTPUT)
 
 
 @diagram("A letter that the output lacks is summed over", 440)
 def einsum_picture(svg: ET.Element) -> None:
-    """The einsum string "bnd,bmd->bnm" as three stacks of matrices, one sheet for each b: a row of the first, picked
-    by n, and a row of the second, picked by m, run along the shared letter d and meet in one cell of the output."""
-    colours = {"b": WHITE, "n": QUERY, "m": KEY, "d": VALUE}
-    for x, name, letters, rows, columns in ((62, "x", "bnd", 4, 5), (290, "y", "bmd", 3, 5), (530, "out", "bnm", 4, 3)):
+    """The einsum string "bik,bjk->bij" as three stacks of matrices, one sheet for each b: a row of the first, picked
+    by i, and a row of the second, picked by j, run along the shared letter k and meet in one cell of the output."""
+    colours = {"b": WHITE, "i": QUERY, "j": KEY, "k": VALUE}
+    for x, name, letters, rows, columns in ((62, "x", "bik", 4, 5), (290, "y", "bjk", 3, 5), (530, "out", "bij", 4, 3)):
         for k, letter in enumerate(letters):
             box(svg, x + 38 * k, 66, 34, 40, letter, colours[letter], mono=True, size=22)
         text(svg, x + 55, 126, name, size=18)
         top = 232 - 15 * rows
         for sheet in (16, 8, 0):
             fills = filled(rows, columns)
-            if sheet == 0 and letters == "bnm":
+            if sheet == 0 and letters == "bij":
                 fills[2][1] = OUTPUT
             elif sheet == 0:
                 fills[2 if rows == 4 else 1] = [colours[letters[1]]] * columns
@@ -284,9 +284,9 @@ def einsum_picture(svg: ET.Element) -> None:
         text(svg, x + 30 * columns + 30, top - 10, "b", size=20, mono=True)
     text(svg, 230, 86, ",", size=26, mono=True)
     arrow(svg, (434, 86), (500, 86))
-    text(svg, 360, 348, "out[b, n, m] = Σ_{d} x[b, n, d] · y[b, m, d]", size=19)
-    text(svg, 360, 386, "b, n, m are in the output: one number for every choice of them")
-    text(svg, 360, 412, "d is not: multiply along d, then add up")
+    text(svg, 360, 348, "out[b, i, j] = Σ_{k} x[b, i, k] · y[b, j, k]", size=19)
+    text(svg, 360, 386, "b, i, j are in the output: one number for every choice of them")
+    text(svg, 360, 412, "k is not: multiply along k, then add up")
 
 
 # ---- 01 weighted_averages
@@ -294,8 +294,8 @@ def einsum_picture(svg: ET.Element) -> None:
 
 @diagram("Each output is a mix of all the inputs", 412)
 def weighted_average(svg: ET.Element) -> None:
-    """Row i of the weights W, 0.5, 0.1, 0.3 and 0.1, says how much output y_i takes from each of the inputs x_1 to
-    x_4: arrows of that thickness lead from the four rows of x to row i of y."""
+    """Row i of the weights W, 0.5, 0.1, 0.3 and 0.1, says how much output y_i takes from each of the inputs x_0 to
+    x_3: arrows of that thickness lead from the four rows of x to row i of y."""
     weights, x = (0.5, 0.1, 0.3, 0.1), ((4, 0), (0, 10), (10, 0), (0, 20))
     mix = [sum(w * row[k] for w, row in zip(weights, x, strict=True)) for k in (0, 1)]
     fills, labels = filled(3, 4), [[""] * 4 for _ in range(3)]
@@ -307,7 +307,7 @@ def weighted_average(svg: ET.Element) -> None:
     text(svg, 410, 76, "x", size=20, bold=True)
     for j, (weight, row) in enumerate(zip(weights, x, strict=True)):
         top = 94 + 60 * j
-        text(svg, 356, top + 22, f"{number(weight)} × x_{{{j + 1}}}", anchor="end")
+        text(svg, 356, top + 22, f"{number(weight)} × x_{{{j}}}", anchor="end")
         grid(svg, 366, top, [[INPUT] * 2], [[number(value) for value in row]], 44, 44)
         arrow(svg, (458, top + 22), (578, 216 + 8 * (j - 1.5)), width=14 * weight)
     shape(svg, 410, 336, "(m, d)")
@@ -317,7 +317,7 @@ def weighted_average(svg: ET.Element) -> None:
     grid(svg, 586, 150, fills, labels, 44, 44)
     text(svg, 686, 216, "i", size=19)
     shape(svg, 630, 302, "(n, d)")
-    total = " + ".join(f"{number(w)} x_{{{j + 1}}}" for j, w in enumerate(weights))
+    total = " + ".join(f"{number(w)} x_{{{j}}}" for j, w in enumerate(weights))
     text(svg, 360, 378, f"y_{{i}} = Σ_{{j}} w_{{ij}} x_{{j}} = {total} = ({number(mix[0])}, {number(mix[1])})", size=18)
 
 

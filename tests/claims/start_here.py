@@ -1,0 +1,91 @@
+"""Chapter 00: what its sentences say of the executed outputs."""
+
+from claims import Claim
+
+
+def lines(outputs: dict[str, str], cell: str) -> list[str]:
+    """What a cell printed, without empty lines."""
+    return [line for line in outputs[cell].splitlines() if line.strip()]
+
+
+def looked(outputs: dict[str, str]) -> dict[str, str]:
+    """The German word that each English one looked most at."""
+    found = (line.split() for line in lines(outputs, "looked-most"))
+    return {words[0]: words[4] for words in found}
+
+
+def apart(outputs: dict[str, str]) -> list[int]:
+    """How far apart the two vectors are at each stage, in per cent."""
+    return [int(line.split()[2].rstrip("%")) for line in lines(outputs, "apart")]
+
+
+def sentences(outputs: dict[str, str], cell: str) -> list[tuple[str, str]]:
+    """The two translations of each line that `exchange` printed."""
+    found = []
+    for line in lines(outputs, cell):
+        first, second = line.partition(":")[2].strip(" .").split(". ")
+        found.append((first, second))
+    return found
+
+
+def meanings_stay(outputs: dict[str, str]) -> bool:
+    return all("goal" in first and "gate" in second for first, second in sentences(outputs, "exchange-control"))
+
+
+CLAIMS = [
+    Claim(
+        "looks-reading",
+        "*dogs* looked at *Hunde*, *snow* at *Schnee*, and *in* at *im*",
+        lambda o: looked(o).items() >= {"dogs": "Hunde", "snow": "Schnee", "in": "im"}.items(),
+    ),
+    Claim(
+        "vectors",
+        "a *goal* in one, a *gate* in the other",
+        lambda o: (
+            [("goal" in line, "gate" in line) for line in lines(o, "ambiguous-run")] == [(True, False), (False, True)]
+        ),
+    ),
+    Claim(
+        "vector-origin",
+        "*Tor* is in the same place in both",
+        lambda o: len({w for w in lines(o, "reading")[-1].split() if w.isdigit()}) == 1,
+    ),
+    Claim(
+        "exchange-why",
+        "Nothing at first, then more with each layer",
+        lambda o: apart(o)[0] == 0 and apart(o)[:-1] == sorted(set(apart(o)[:-1])),
+    ),
+    Claim(
+        "exchange-control-why",
+        "The boy's goal is a gate now, and the woman's gate a goal",
+        lambda o: all("gate" in a and "goal" in b for a, b in sentences(o, "exchange-run")),
+    ),
+    Claim(
+        "exchange-control-why",
+        "the model cuts it in two",
+        lambda o: "'▁schie', 'ßt'" in o["reading"],
+    ),
+    Claim(
+        "question",
+        "*goal* and *gate* stay where they were in all three",
+        meanings_stay,
+    ),
+    Claim(
+        "question",
+        "Who acts changes with the first control, what they do with the second, nothing with the third",
+        lambda o: (
+            "woman" in sentences(o, "exchange-control")[0][0]
+            and "boy" in sentences(o, "exchange-control")[0][1]
+            and "walk" in sentences(o, "exchange-control")[1][0]
+            and "kick" in sentences(o, "exchange-control")[1][1]
+            and [f"{a}. {b}" for a, b in sentences(o, "exchange-control")[2:]]
+            == [". ".join(line.partition("→ ")[2].strip(".") for line in lines(o, "ambiguous-run"))]
+        ),
+    ),
+    Claim(
+        "ex1",
+        "The loops give the same two numbers",
+        lambda o: "[14., 32.]" in o["einsum-loops"] and "[14., 32.]" in lines(o, "einsum-examples")[-1],
+    ),
+    Claim("broadcast-bug-reading", "Not zero but 2.5", lambda o: "mean squared error: 2.5" in o["broadcast-bug"]),
+]
