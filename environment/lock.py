@@ -1,10 +1,11 @@
-"""Write the lock anew from the pins in pyproject.toml: one resolution, by uv, for every Python and platform that the course runs on.
+"""Write the lock anew from the pins in pyproject.toml: one resolution, by uv, for every Python and platform.
 
     make lock            keeps what is locked, adds what a changed pin needs
     make lock UPGRADE=1  takes the newest of everything that is not pinned
 
-The parts are installed one after the other, each with its hashes: torch, or where it has one its build without CUDA, then
-the course, then what only `make book` and `make test` need.
+Its parts are installed one after the other, each checked by its hashes: torch, or its build without CUDA where there is
+one, then the course, then what only `make book` and `make test` need. `versions.txt` is all of it without hashes, for
+`environment.yml` and whoever installs in another way.
 """
 
 import re
@@ -86,7 +87,7 @@ def name_of(block: str) -> str:
 
 
 def cpu_build(torch: str) -> list[str]:
-    """torch without CUDA, for Linux: its hashes as PyTorch's own index states them, or as they were if it is that version.
+    """torch without CUDA, for Linux: its hashes as PyTorch's own index states them, or as they are if it is not reached.
 
     Args:
         torch: the version.

@@ -1,8 +1,8 @@
 """Set up `.venv`, in which everything in the Makefile runs; where it is there and up to date, this returns at once.
 
 A new environment is built in a folder of its own and then swapped in: one that works stays until the next one does, and
-nothing half-done is left behind. What is installed is what the lock says (`lock.py`), checked by its hashes. `.venv/ready`
-records what was set up.
+nothing half-done is left behind. What is installed is what the lock says (`lock.py`), checked by its hashes.
+`.venv/ready` records what was set up.
 """
 
 import argparse
