@@ -87,7 +87,7 @@ def name_of(block: str) -> str:
 
 
 def cpu_build(torch: str) -> list[str]:
-    """torch without CUDA, for Linux: its hashes as PyTorch's own index states them, or as they are if it is not reached.
+    """torch without CUDA, for Linux: its hashes from PyTorch's own index, or as they are if that is not reached.
 
     Args:
         torch: the version.
