@@ -1,8 +1,9 @@
 # The targets of those who maintain the course or teach with it; the students' copy does without.
-.PHONY: test grade release book results bench lock
+.PHONY: test test-set-up grade release book results bench lock
 
 help::
 	@echo "make test           run all tests"
+	@echo "make test-set-up    set everything up as an ordinary user, from an empty folder"
 	@echo "make grade          grade an example class and print the marks"
 	@echo "make release        generate notebooks/ from solutions/"
 	@echo "make book           build the web book: book/_build/html/index.html"
@@ -13,7 +14,13 @@ help::
 test:
 	$(call set_up,book test)
 	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -rs
+
+# Minutes and gigabytes for each, such as PYTHONS="/usr/bin/python3 /opt/python3.14/bin/python3".
+PYTHONS ?= $(PYTHON)
+test-set-up:
+	$(call set_up,book test)
+	SET_UP_PYTHONS="$(PYTHONS)" $(BIN)/python -m pytest tests/test_set_up.py -rP
 
 grade:
 	$(call set_up)

@@ -37,8 +37,8 @@ CPU_ONLY = sys.platform != "linux"  # elsewhere torch has no build with CUDA, or
 TELLTALES = {
     r"No space left on device|Errno 28": "the disk is full",
     r"DO NOT MATCH THE HASHES": "a file that was downloaded is not the one that environment/*.lock names",
-    r"NewConnectionError|NameResolutionError|name resolution|Connection refused|timed out|Network is unreachable"
-    r"|ProxyError|SSLError|ConnectionResetError|ConnectionError": "pip cannot reach its package index",
+    r"ConnectionError|NameResolutionError|name resolution|Connection refused|timed out|Network is unreachable"
+    r"|ProxyError|SSLError|ConnectionResetError|from versions: none": "pip cannot reach its package index",
 }
 
 
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--target", default="lab", help="what to tell the reader to make")
     options = parser.parse_args()
     parts = ["course", *options.parts]
+    sys.stdout.reconfigure(line_buffering=True)
     if is_ready(read_state(), parts, options):
         return
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -282,7 +283,10 @@ def run(command: list[str], title: str, log: TextIO) -> None:
     }
     environment |= {"PIP_USER": "0", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     begin, started = log.tell(), time.monotonic()
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    # A session of its own, so that whatever it starts can be ended with it.
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
     show_next = 0.0
     try:
         while process.poll() is None:
@@ -295,7 +299,7 @@ def run(command: list[str], title: str, log: TextIO) -> None:
             time.sleep(0.2)
     finally:
         if process.poll() is None:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if sys.stdout.isatty():
             print("\r\x1b[K", end="")
