@@ -1,56 +1,36 @@
-# Each target sets up what it needs on first use and starts at once from then on.
+# Each target sets up what it needs on first use (environment/set_up.py) and starts at once from then on.
 PYTHON ?= python3
-BIN := .venv/bin
+# CUDA=1 takes torch with CUDA, for a graphics card; CUDA=0 goes back.
+CUDA ?=
 # Such as LAB_OPTIONS="--no-browser --port=9000".
 LAB_OPTIONS ?=
+BIN := .venv/bin
 
-.PHONY: help lab test grade release book results bench
+.PHONY: help lab
 .DEFAULT_GOAL := help
 
-help:
-	@echo "make lab      open the course in JupyterLab"
-	@echo "make test     run all tests"
-	@echo "make grade    grade an example class and print the marks"
-	@echo "make release  generate notebooks/ from solutions/"
-	@echo "make book     build the web book: book/_build/html/index.html"
-	@echo "make results  train on the full data and write RESULTS.md: hours"
-	@echo "make bench    measure the grading engine against plain nbgrader"
+help::
+	@echo "make lab            open the course in JupyterLab"
 
-# requirements.lock holds the versions of everything that the pinned packages need in turn.
-.venv/ready: pyproject.toml requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
-	@echo "Setting up .venv: a few minutes, once"
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[dev]'
-	@touch $@
+define check_python
+import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 15) else
+"Python 3.11 to 3.14 is needed, and $(PYTHON) is %d.%d.%d: name another, such as: make PYTHON=python3.12 $@" % v[:3])
+endef
+export check_python
 
-lab: .venv/ready
-	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_start_here/start_here.ipynb $(LAB_OPTIONS)
+# $(call set_up,PARTS): what is needed beside the course.
+define set_up
+@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON): install Python 3.11 to 3.14, or name it: make PYTHON=... $@"; exit 1; }
+@$(PYTHON) -c "$$check_python"
+@$(PYTHON) environment/set_up.py $(1) --target $@ $(if $(filter-out file,$(origin PYTHON)),--this-python) \
+	$(if $(CUDA),--torch $(if $(filter 0,$(CUDA)),cpu,cuda))
+endef
 
-test: .venv/ready
-	@.ci/system-package bubblewrap bwrap
-	@.ci/system-package chromium chromium
-	@.ci/system-package postgresql pg_ctlcluster
-	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+lab:
+	$(call set_up)
+	@VIRTUAL_ENV="$(CURDIR)/.venv" PATH="$(CURDIR)/$(BIN):$$PATH" jupyter lab \
+		--ServerApp.terminado_settings="shell_command='$(CURDIR)/environment/terminal'" \
+		--LabApp.default_url=/lab/tree/notebooks/00_start_here/start_here.ipynb $(LAB_OPTIONS)
 
-grade: .venv/ready
-	@.ci/system-package bubblewrap bwrap
-	$(BIN)/autograder example-class
-
-release: .venv/ready
-	$(BIN)/autograder release
-
-book: .venv/ready
-	$(BIN)/python book/build.py
-
-results: .venv/ready
-	$(BIN)/python data/download.py
-	$(BIN)/python results/imdb.py
-	$(BIN)/python results/imdb_cost.py
-	$(BIN)/python results/multi30k.py
-	$(BIN)/python results/report.py
-
-bench: .venv/ready
-	@.ci/system-package bubblewrap bwrap
-	$(BIN)/python benchmarks/throughput.py
+# What only the whole repository has: tests, the grader's side, the book.
+-include maintain.mk

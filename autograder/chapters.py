@@ -23,6 +23,9 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder.course import Chapter, Course
 
+# In notebooks/: the answers of chapters that were not handed out, for those who start at a later one.
+REFERENCE = "reference"
+
 
 def definitions(cells: list[str]) -> str:
     """The part of some code cells that defines things and runs nothing.
@@ -122,13 +125,14 @@ class ChapterLoader(import_ipynb.NotebookLoader):
 
 
 class ChapterFinder(import_ipynb.NotebookFinder):
-    """Finds a chapter by its module name in the folders beside the working directory's."""
+    """Finds a chapter by its module name: one's own beside the working directory, else the reference handed out."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         here = Path.cwd()
-        for folder in (here, here.parent):
-            for notebook in sorted(folder.glob(f"[0-9][0-9]_*/{fullname}.ipynb")):
-                return spec_from_loader(fullname, ChapterLoader(notebook), origin=str(notebook))
+        for chapter in ("[0-9][0-9]_*", REFERENCE):
+            for folder in (here, here.parent):
+                for notebook in sorted(folder.glob(f"{chapter}/{fullname}.ipynb")):
+                    return spec_from_loader(fullname, ChapterLoader(notebook), origin=str(notebook))
         return None
 
 

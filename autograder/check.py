@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autograder.chapters import read_definitions, reference_modules
-from autograder.course import Chapter, Course
+from autograder.chapters import REFERENCE, read_definitions, reference_modules
+from autograder.course import Chapter, Course, CourseError
 from autograder.submission import SubmissionError, lay_over, read_notebook
 from autograder.warm import Job, Outcome, grade_job
 
@@ -44,7 +44,15 @@ def run(course: Course, chapters: list[Chapter], *, repair: bool, watch: bool) -
 
     Returns:
         The exit status: 0 checked, whatever came out; 3 when a notebook cannot be read.
+
+    Raises:
+        CourseError: this system lacks what a check needs.
     """
+    if not hasattr(os, "fork"):
+        raise CourseError(
+            "checking needs Linux or macOS: on Windows, set the course up in WSL (docs/student.md); "
+            "the check cells in the notebooks work here"
+        )
     console = Console(soft_wrap=True)
     status = 0
     seen = {}
@@ -65,8 +73,10 @@ def check(course: Course, chapter: Chapter, console: Console) -> int:
     outcome = grade_job(job(course, chapter))
     if outcome.ungradable:
         console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
+        if handed_out(course, chapter).is_file():
+            console.print(f"`autograder check --repair {chapter.number}` puts it back as it was handed out.")
         return 3
-    console.print(verdicts(chapter, outcome))
+    console.print(verdicts(chapter, outcome, "points" if course.has_solutions else "points by the visible checks"))
     if original(course, chapter) == course.notebook(chapter):
         console.print("Whether the notebook is intact cannot be told: originals/ is missing.")
     else:
@@ -104,30 +114,42 @@ def job(course: Course, chapter: Chapter) -> Job:
         modules = reference_modules(course, chapter)
     else:
         modules = {}
-        for earlier in course.chapters:
-            if earlier.folder < chapter.folder:
+        for earlier in course.curriculum:
+            places = [course.notebook(earlier), course.root / "notebooks" / REFERENCE / f"{earlier.module}.ipynb"]
+            place = next((place for place in places if place.is_file()), None)
+            if earlier.folder < chapter.folder and place:
                 with suppress(ImportError):  # a broken notebook: only what imports it fails
-                    modules[earlier.module] = read_definitions(course.notebook(earlier))
+                    modules[earlier.module] = read_definitions(place)
     # One's own code on one's own machine: a sandbox where there is one, and no fuss where there is none.
     return Job(course.notebook(chapter), original(course, chapter), modules, unsafe=True)
 
 
 def original(course: Course, chapter: Chapter) -> Path:
     """What a notebook is held against: the solution, the notebook as it was handed out, or else the notebook itself."""
-    handed_out = course.root / "originals" / chapter.folder / f"{chapter.module}.ipynb"
-    places = [course.solution(chapter), handed_out, course.notebook(chapter)]
+    places = [course.solution(chapter), handed_out(course, chapter), course.notebook(chapter)]
     return next(place for place in places if place.is_file())
 
 
-def verdicts(chapter: Chapter, outcome: Outcome) -> Table:
-    """A row for each exercise: what came of its checks, its points, and the first message."""
+def handed_out(course: Course, chapter: Chapter) -> Path:
+    """Where a student's copy keeps the notebook as it was handed out."""
+    return course.root / "originals" / chapter.folder / f"{chapter.module}.ipynb"
+
+
+def verdicts(chapter: Chapter, outcome: Outcome, unit: str) -> Table:
+    """A row for each exercise: what came of its checks, its points, and the first message.
+
+    Args:
+        chapter: the chapter.
+        outcome: what came out of its checks.
+        unit: what is counted, for the title.
+    """
     checks = defaultdict(list)
     for item in outcome.items:
         checks[item["grade_id"].rpartition("_check")[0]].append(item)
     earned = sum(item["points"] for item in outcome.items)
     possible = sum(item["max_points"] for item in outcome.items)
     table = Table(
-        title=f"{chapter.folder}  {earned:g} of {possible:g} points", title_justify="left", title_style="bold"
+        title=f"{chapter.folder}  {earned:g} of {possible:g} {unit}", title_justify="left", title_style="bold"
     )
     table.add_column("exercise", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -166,17 +188,35 @@ def mend(course: Course, chapter: Chapter, console: Console) -> None:
         console: where to say what was done.
     """
     path = course.notebook(chapter)
-    source = original(course, chapter)
     try:
-        mended = lay_over(read_notebook(path), nbformat.read(source, as_version=4))
+        mended = lay_over(read_notebook(path), nbformat.read(original(course, chapter), as_version=4))
     except SubmissionError as error:
-        console.print(f"[bold]{chapter.folder}[/]: {escape(str(error))}; nothing was changed")
-        return
-    if not mended.problems:
-        return
-    backup = path.with_name(f"{path.name}.{time.strftime('%Y-%m-%d-%H%M%S')}.bak")
-    backup.write_bytes(path.read_bytes())
+        unreadable = f"[bold]{chapter.folder}[/]: {escape(str(error))}"
+        fresh = handed_out(course, chapter)
+        if not fresh.is_file():
+            console.print(f"{unreadable}; nothing was changed")
+            return
+        backup = _replace(path, fresh.read_text(encoding="utf-8"))
+        kept = f"; the old file is {backup.name}" if backup else ""
+        console.print(f"{unreadable}; it is now as it was handed out{kept}")
+    else:
+        if not mended.problems:
+            return
+        backup = _replace(path, json.dumps(mended.notebook, indent=1, ensure_ascii=False) + "\n")
+        told = f"{len(mended.problems)} things; the old notebook is {backup.name}"
+        console.print(f"[bold]{chapter.folder}[/] mended, {told}")
+    console.print("If it is open in JupyterLab: File, Reload Notebook from Disk.")
+
+
+def _replace(path: Path, text: str) -> Path | None:
+    """Give a notebook another text; returns where the old file is kept, if there was one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    backup = None
+    if path.exists() or path.is_symlink():
+        backup = path.with_name(f"{path.name}.{time.strftime('%Y-%m-%d-%H%M%S')}.bak")
     temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(json.dumps(mended.notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
+    if backup:
+        path.rename(backup)
     os.replace(temporary, path)
-    console.print(f"[bold]{chapter.folder}[/] mended, {len(mended.problems)} things; the old notebook is {backup.name}")
+    return backup

@@ -48,8 +48,13 @@ def release(
     chosen = course.select(chapters)
     status = release.run(course, chosen, check=check)
     if zip_file and not status:
-        release.write_zip(course, chosen, zip_file)
+        answered = release.write_zip(course, chosen, zip_file)
         print(f"{zip_file} is ready to hand out")
+        if answered:
+            names = ", ".join(chapter.number for chapter in answered)
+            print(
+                f"The answers of {names} are in it, for later chapters to import: name a chapter to hand it out instead"
+            )
     raise typer.Exit(status)
 
 

@@ -48,8 +48,12 @@ class Course:
     @property
     def chapters(self) -> list[Chapter]:
         """The chapters that are here: in the repository those with a solution, in a student's copy those handed out."""
-        folder = self.root / "solutions" if self.has_solutions else self.root / "notebooks"
-        return [c for c in self.curriculum if (folder / c.folder / f"{c.module}.ipynb").is_file()]
+        folders = ["solutions"] if self.has_solutions else ["notebooks", "originals"]
+        return [
+            chapter
+            for chapter in self.curriculum
+            if any((self.root / f / chapter.folder / f"{chapter.module}.ipynb").is_file() for f in folders)
+        ]
 
     @property
     def has_solutions(self) -> bool:

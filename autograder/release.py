@@ -11,6 +11,7 @@ from nbformat import NotebookNode
 from rich.console import Console
 
 from autograder import gradebook
+from autograder.chapters import REFERENCE, definitions
 from autograder.course import Chapter, Course, CourseError
 
 # A line of a solution shorter than this may well stand elsewhere: `return x`, `else:`.
@@ -21,7 +22,7 @@ _FOR_STUDENTS = (
     "README.md",
     "environment.yml",
     "pyproject.toml",
-    "requirements.lock",
+    "environment",
     "attention_course",
     "autograder",
     "checks",
@@ -31,6 +32,7 @@ _FOR_STUDENTS = (
     "live",
     "notebooks/10_multi30k_translator/translator.*",  # the first chapters show it at work
 )
+_NOT_FOR_STUDENTS = ("environment/lock.py", "environment/book.lock", "environment/test.lock")
 # Of the checks, students get the visible ones: the others tell answers.
 _CHECKS_FOR_STUDENTS = ("__init__.py", "visible.py")
 _TELLTALES = (".hidden import", "BEGIN HIDDEN")
@@ -72,13 +74,18 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
     return 1 if complaints else 0
 
 
-def write_zip(course: Course, chapters: list[Chapter], file: Path) -> None:
-    """Pack what an instructor hands to students: no solution, hidden test or wrong answer on record is in it.
+def write_zip(course: Course, chapters: list[Chapter], file: Path) -> list[Chapter]:
+    """Pack what an instructor hands to students: no hidden test or wrong answer on record is in it, and no solution.
+
+    Earlier chapters that are not handed out are the exception: later ones import from them, so their answers go along.
 
     Args:
         course: the course, with its solutions; the rest comes from what git tracks, so that no stray file goes along.
         chapters: the chapters to hand out, released.
         file: the archive; an old one is replaced.
+
+    Returns:
+        The chapters whose answers are in it.
 
     Raises:
         CourseError: a chapter was never released, or the course is not in a git repository.
@@ -89,8 +96,9 @@ def write_zip(course: Course, chapters: list[Chapter], file: Path) -> None:
     tracked = subprocess.run(["git", "ls-files", "-z", *_FOR_STUDENTS], cwd=course.root, capture_output=True, text=True)
     if tracked.returncode or not tracked.stdout:
         raise CourseError(f"git does not know {course.root}: the archive is made of the files that git tracks")
-    names = {Path(name) for name in tracked.stdout.split("\0") if name}
+    names = {Path(name) for name in tracked.stdout.split("\0") if name and name not in _NOT_FOR_STUDENTS}
     names = {name for name in names if name.parts[0] != "checks" or name.name in _CHECKS_FOR_STUDENTS}
+    answered = [c for c in course.chapters if c not in chapters and c.folder < chapters[-1].folder]
     handed_out = {Path("notebooks/curriculum.toml")}
     for chapter in chapters:
         handed_out |= {p.relative_to(course.root) for p in course.notebook(chapter).parent.iterdir() if p.is_file()}
@@ -104,6 +112,26 @@ def write_zip(course: Course, chapters: list[Chapter], file: Path) -> None:
         for name in sorted(handed_out):  # a second copy, by which `autograder check` sees what was damaged
             if name.suffix == ".ipynb":
                 archive.write(course.root / name, Path("attention/originals") / name.relative_to("notebooks"))
+        for chapter in answered:
+            answers = nbformat.writes(reference(nbformat.read(course.solution(chapter), as_version=4)))
+            archive.writestr(f"attention/notebooks/{REFERENCE}/{chapter.module}.ipynb", answers)
+    return answered
+
+
+def reference(notebook: NotebookNode) -> NotebookNode:
+    """What a chapter defines, for a later one to import: its answers, without text, checks and results.
+
+    Args:
+        notebook: the chapter's, from `solutions/`.
+    """
+    cells = []
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and not cell.metadata.get("nbgrader", {}).get("grade"):
+            lines = definitions([cell.source]).strip().splitlines()
+            source = "\n".join(line for line in lines if not line.strip().startswith(_MARKERS[0]))
+            if source:
+                cells.append(nbformat.v4.new_code_cell(source, id=f"cell-{number}"))
+    return nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
 
 
 def against_curriculum(chapter: Chapter, source: NotebookNode) -> list[str]:

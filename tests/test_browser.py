@@ -35,9 +35,9 @@ WINDOWING = '{"windowingMode": "none"}'  # every cell is in the page, so that it
 def folder(repository, tmp_path_factory):
     """A copy of what `make lab` and formgrader need, so that nothing is written into the repository."""
     root = tmp_path_factory.mktemp("lab")
-    for name in ("Makefile", "pyproject.toml", "requirements.lock", "nbgrader_config.py"):
+    for name in ("Makefile", "pyproject.toml", "nbgrader_config.py"):
         shutil.copy2(repository / name, root)
-    for name in ("notebooks", "images", f"solutions/{CHAPTER}"):
+    for name in ("environment", "notebooks", "images", f"solutions/{CHAPTER}"):
         shutil.copytree(repository / name, root / name)
     shutil.copy2(repository / "solutions/curriculum.toml", root / "solutions")
     (root / ".venv").symlink_to(repository / ".venv")

@@ -12,15 +12,16 @@ import pytest
 from autograder.course import find_course
 from autograder.release import write_zip
 
-CHAPTER = "01"
+CHAPTER = "02"  # it imports an answer of chapter 01
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A student's copy: the first two chapters, unpacked."""
+    """A student's copy, unpacked: one chapter alone, as if the course started with it."""
     folder = tmp_path_factory.mktemp("student")
     course = find_course()
-    write_zip(course, [course.find("00"), course.find(CHAPTER)], folder / "attention.zip")
+    answered = write_zip(course, [course.find(CHAPTER)], folder / "attention.zip")
+    assert [chapter.number for chapter in answered] == ["00", "01"]
     with zipfile.ZipFile(folder / "attention.zip") as archive:
         archive.extractall(folder)
     return folder / "attention"
@@ -34,15 +35,29 @@ def environment(copy):
 
 def test_it_holds_what_students_need_and_nothing_else(copy):
     names = {str(path.relative_to(copy)) for path in copy.rglob("*")}
-    assert {"Makefile", "pyproject.toml", "requirements.lock", "data/download.py", "docs/student.md"} <= names
+    assert {"Makefile", "pyproject.toml", "environment/course.lock", "data/download.py", "docs/student.md"} <= names
     assert {"notebooks/10_multi30k_translator/translator.pt", "attention_course/translator.py"} <= names
-    assert "originals/01_weighted_averages/weighted_averages.ipynb" in names
+    assert "originals/02_normalized_dot_products/normalized_dot_products.ipynb" in names
     assert not any(name.startswith(("solutions", "tests", "classroom", "book", ".git")) for name in names)
     assert not any(name.endswith(("hidden.py", "mutants.py", "checks/formulas.py")) for name in names)
     assert (copy / "README.md").read_text().startswith("# For students")
     for notebook in copy.rglob("*.ipynb"):
         text = notebook.read_text()
         assert ".hidden import" not in text and "BEGIN SOLUTION" not in text
+
+
+def test_its_makefile_has_no_target_that_cannot_work(copy):
+    shown = subprocess.run(["make"], cwd=copy, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[1] for line in shown.splitlines()] == ["lab"]
+    assert subprocess.run(["make", "test"], cwd=copy, capture_output=True).returncode == 2
+
+
+def test_earlier_chapters_go_along_as_answers_without_checks(copy):
+    [_, weighted_averages] = sorted((copy / "notebooks/reference").iterdir())
+    notebook = nbformat.read(weighted_averages, as_version=4)
+    nbformat.validate(notebook)
+    assert any(cell.source.startswith("def weighted_avg(x, weights)") for cell in notebook.cells)
+    assert not any("check" in cell.source for cell in notebook.cells)
 
 
 def test_a_chapter_is_worked_through(copy, environment):
@@ -66,5 +81,6 @@ def test_a_chapter_is_worked_through(copy, environment):
     done = subprocess.run(run, cwd=copy, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.splitlines()[0]).is_relative_to(copy)
-    assert "4 of 4 points" in done.stdout
+    points = sum(exercise.points for exercise in chapter.exercises if exercise.kind == "code")
+    assert f"{points:g} of {points:g} points by the visible checks" in done.stdout
     assert "The notebook is intact." in done.stdout

@@ -45,12 +45,22 @@ def test_each_exercise_has_its_verdict_and_message(own):
     assert "intact" in shown
 
 
-def test_a_students_copy_has_the_visible_checks_only(course, own):
+@pytest.fixture
+def hand_out(course):
+    """Make the course a student's copy: `hand_out()`."""
+
+    def hand_out() -> None:
+        (course.root / "solutions/curriculum.toml").rename(course.root / "notebooks/curriculum.toml")
+        (course.root / "solutions").rename(course.root.parent / "elsewhere")
+
+    return hand_out
+
+
+def test_a_students_copy_has_the_visible_checks_only(course, own, hand_out):
     path = own("01_numbers", double="return 6")
-    (course.root / "solutions/curriculum.toml").rename(course.root / "notebooks/curriculum.toml")
-    (course.root / "solutions").rename(course.root.parent / "elsewhere")
+    hand_out()
     shown = check("01")
-    assert "2 of 3 points" in shown, "the visible check of `double` is satisfied with 6"
+    assert "2 of 3 points by the visible checks" in shown, "the visible check of `double` is satisfied with 6"
     assert "cannot be told" in shown
     shutil.copytree(course.root / "notebooks", course.root / "originals")
     path.write_text(path.read_text().replace("assert double(3) == 6, 'six'", "pass"))
@@ -93,6 +103,24 @@ def test_a_damaged_notebook_is_reported_and_mended(own):
     assert "The notebook is intact" in check("01")
 
 
+def test_a_notebook_that_is_none_is_put_back_as_it_was_handed_out(course, own, hand_out):
+    path = own("01_numbers", double="return 2 * x")
+    shutil.copytree(course.root / "notebooks", course.root / "originals")
+    whole = path.read_bytes()
+    hand_out()
+    path.write_bytes(whole[:100])
+    assert "--repair 01" in check("01", status=3)
+    assert "as it was handed out" in check("01", "--repair")
+    assert path.read_bytes() == whole
+    [backup] = path.parent.glob("*.bak")
+    assert backup.read_bytes() == whole[:100]
+
+    shutil.rmtree(path.parent)
+    assert "there is no notebook" in check("01", status=3)
+    assert "as it was handed out" in check("01", "--repair")
+    assert path.read_bytes() == whole
+
+
 def test_an_intact_notebook_is_not_touched_by_repair(own):
     path = own("01_numbers")
     before = path.read_bytes()
@@ -121,6 +149,16 @@ def test_without_bubblewrap_ones_own_code_runs_all_the_same(own, monkeypatch):
         assert "2 of 3 points" in check("01")
     finally:
         warm.warm_sandbox.cache_clear()
+
+
+def test_where_processes_cannot_fork_one_line_says_what_to_do(own, monkeypatch, capsys):
+    own("01_numbers")
+    monkeypatch.delattr("os.fork")
+    monkeypatch.setattr(sys, "argv", ["autograder", "check", "01"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().err
+    assert ended.value.code == 2 and told.count("\n") == 1 and "WSL" in told
 
 
 def test_watching_checks_again_within_a_moment_of_a_save(own, tmp_path):

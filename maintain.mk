@@ -1,0 +1,52 @@
+# The targets of those who maintain the course or teach with it; the students' copy does without.
+.PHONY: test test-set-up grade release book results bench lock
+
+help::
+	@echo "make test           run all tests"
+	@echo "make test-set-up    set everything up as an ordinary user, from an empty folder"
+	@echo "make grade          grade an example class and print the marks"
+	@echo "make release        generate notebooks/ from solutions/"
+	@echo "make book           build the web book: book/_build/html/index.html"
+	@echo "make results        train on the full data and write RESULTS.md: hours"
+	@echo "make bench          measure the grading engine against plain nbgrader"
+	@echo "make lock           resolve the pins in pyproject.toml anew"
+
+test:
+	$(call set_up,book test)
+	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -rs
+
+# Minutes and gigabytes for each, such as PYTHONS="/usr/bin/python3 /opt/python3.14/bin/python3".
+PYTHONS ?= $(PYTHON)
+test-set-up:
+	$(call set_up,book test)
+	SET_UP_PYTHONS="$(PYTHONS)" $(BIN)/python -m pytest tests/test_set_up.py -rP
+
+grade:
+	$(call set_up)
+	$(BIN)/autograder example-class
+
+release:
+	$(call set_up)
+	$(BIN)/autograder release
+
+book:
+	$(call set_up,book)
+	$(BIN)/python book/build.py
+
+results:
+	$(call set_up)
+	$(BIN)/python data/download.py
+	$(BIN)/python results/imdb.py
+	$(BIN)/python results/imdb_cost.py
+	$(BIN)/python results/multi30k.py
+	$(BIN)/python results/report.py
+
+bench:
+	$(call set_up)
+	$(BIN)/python benchmarks/throughput.py
+
+# Beforehand: change a pin in pyproject.toml.
+lock:
+	$(call set_up,book test)
+	$(BIN)/python environment/lock.py $(if $(UPGRADE),--upgrade)
