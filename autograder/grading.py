@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from nbformat import NotebookNode
 
+from autograder.checks import Credit
 from autograder.proxy import Link, WorkerLost, clean
 from autograder.sandbox import Limits, Sandbox
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, defined_names, lay_over, read_notebook
@@ -527,7 +528,7 @@ def _execute_check(part: Part, tree: ast.Module, namespace: dict) -> tuple[_Fail
         return _student_failure(error), None
     finally:
         _fresh_state()
-    return None, float(value) if type(value) in (int, float) else None
+    return None, value if type(value) in (int, float, Credit) else None
 
 
 def _fresh_state() -> None:
@@ -572,13 +573,14 @@ def _conclude(part: Part, failure: _Failure | None, points: float | None = None)
         return Item(part.name, failure.status, 0.0, most, failure.message)
     if points is None:
         return Item(part.name, "passed", most, most, "")
-    points = min(max(points, 0.0), most)
+    why = getattr(points, "why", "partly right")
+    points = min(max(float(points), 0.0), most)
     data = NotebookNode({"text/plain": repr(points)})
     part.cell.outputs = [
         NotebookNode(output_type="execute_result", execution_count=None, metadata=NotebookNode(), data=data)
     ]
     if points < most:
-        return Item(part.name, "failed", points, most, "partly right")
+        return Item(part.name, "failed", points, most, why)
     return Item(part.name, "passed", most, most, "")
 
 
