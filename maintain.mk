@@ -37,9 +37,12 @@ book:
 results:
 	$(call set_up)
 	$(BIN)/python data/download.py
+	$(BIN)/python results/ngrams.py
 	$(BIN)/python results/imdb.py
+	$(BIN)/python results/imdb.py --compare
 	$(BIN)/python results/imdb_cost.py
 	$(BIN)/python results/multi30k.py
+	$(BIN)/python results/multi30k.py --compare
 	$(BIN)/python results/report.py
 
 bench:

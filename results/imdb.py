@@ -1,89 +1,176 @@
-"""Chapter 07 on the full data: three seeds of the transformer, against simple models.
+"""Chapter 07 on the full data: the transformer's recipe, against simple models that read the same text.
 
     python data/download.py
-    python results/imdb.py [--models logistic … bag transformer pairs mean mixture] [--seeds 0 1 2]
+    python results/imdb.py [--models logistic … transformer … mixture] [--seeds 0 1 2]
     python results/imdb.py --validate [--models …] [--set epochs=4 …]
+    python results/imdb.py --compare
 
-The definitions and the settings are those of chapter 07's solution; the model called `pairs` is its transformer, given
-more to read, and started from what the training reviews say about words. `--validate` holds the reviews of a tenth of
-the training films back, reports on these and reads no test review: it is how to choose settings. Without it, models
-are trained on all 25,000 training reviews, and each reads the test reviews once, at the end. The means combine what
-finished models answered. A run on record is not run again: delete its file in `results/runs/` for that.
+Every model reads the same tokens: the last 512 of each review. `--validate` holds the reviews of the last tenth of the
+training films back, reports on these and reads no test review: it is how to choose settings. Without it, models are
+trained on all 25,000 training reviews, and each reads the test reviews once, at the end. Means combine what finished
+models answered, and `--compare` asks of pairs of finished models which is better, on the same test reviews. A run goes
+on from its last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
+import hashlib
 import os
 import sys
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 import torch
+from intervals import accuracy_interval, paired_difference
 from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torchtext import data
 from words_and_pairs import WordsAndPairs, word_vectors
+
+from attention_course.data import (
+    cache_folder,
+    data_root,
+    hold_out_films,
+    load_reviews,
+    review_batches,
+    review_fields,
+)
+from attention_course.training import mixed_precision, save
 
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "07_imdb_classification")  # where chapters find each other
 
 import autograder.chapters  # noqa: E402, F401, I001
 import imdb_classification as chapter  # noqa: E402
+import transformer_block as chapter_06  # noqa: E402
+from quick import keep_freed_memory, quicken  # noqa: E402
 
-EXPERIMENT = "Film reviews (IMDB)"
-METRIC = "Accuracy in percent on the official test set"
-# The regressions' settings were chosen on the validation reviews; the networks' are the chapter's.
+EXPERIMENT = "Film reviews (IMDB), the last 512 tokens of each"
+METRIC = "Accuracy in percent on the official test set, read once by each model after training"
+WORDS, MAX_LEN, PAD = 30_000, 512, 1
+# Settings were chosen on the reviews of held-out training films.
 REGRESSIONS = {
-    "logistic": {"longest": 1, "min_df": 2, "C": 10.0},
-    "bigrams": {"longest": 2, "min_df": 2, "C": 30.0},
-    "trigrams": {"longest": 3, "min_df": 2, "C": 30.0},
+    "logistic": {"longest": 1, "min_df": 2, "C": 10.0, "weights": "tf-idf"},
+    "bigrams": {"longest": 2, "min_df": 2, "C": 30.0, "weights": "tf-idf"},
+    "trigrams": {"longest": 3, "min_df": 2, "C": 30.0, "weights": "tf-idf"},
+    "bayes_words": {"longest": 1, "min_df": 1, "C": 0.03, "weights": "log-count ratios"},
+    "bayes": {"longest": 3, "min_df": 1, "C": 0.3, "weights": "log-count ratios"},
 }
-TRANSFORMER = chapter.RECIPES["full"] | {
-    "max_len": chapter.MAX_LEN,
-    "words": 30_000,
-    "betas": (0.9, 0.999),
-    "embedding_eps": 1e-8,
+TRANSFORMER = {
+    "dim": 64,
+    "heads": 2,
+    "depth": 1,
+    "dropout": 0.0,
+    "word_dropout": 0.5,
+    "first_vectors": True,  # made by counting which words of the training reviews stand close together
+    "window": 5,  # how close
+    "std": 0.1,
+    "tokens_in_a_batch": 8000,
+    "rate": 1e-3,
+    "betas": (0.9, 0.98),
+    "embedding_eps": 1e-4,  # Adam's usual 1e-8 moves a word seen once as far as one seen in each batch
+    "epochs": 3,
 }
 NETWORKS = {
     "transformer": TRANSFORMER,
-    "bag": TRANSFORMER | {"rate": TRANSFORMER["bag_rate"]},
-    "pairs": TRANSFORMER
-    | {
-        "pairs_from": 2,  # pairs of words have a vector when as many training reviews hold them
-        "window": 5,  # words that stand as close together share what their first vectors know
-        "betas": (0.9, 0.98),
-        "embedding_eps": 1e-4,  # Adam's usual 1e-8 moves a word seen once as far as one seen in each batch
-        "word_dropout": 0.5,
-    },
+    "bag": TRANSFORMER,
+    "pairs": TRANSFORMER | {"pairs_from": 2},  # pairs of words have a vector when as many training reviews hold them
+}
+# Each ingredient of the recipe, taken away.
+ABLATIONS = {
+    "first vectors": {"first_vectors": False},
+    "the larger ε of Adam for embeddings": {"embedding_eps": 1e-8},
+    "half of the word dropout": {"word_dropout": 0.25},
+    "β₂ of 0.98": {"betas": (0.9, 0.999)},
 }
 # Means of probabilities, in which each kind of model has the same say, however many seeds it has.
-ENSEMBLES = {"mean": ["pairs"], "mixture": ["pairs", "trigrams"]}
+ENSEMBLES = {
+    "mean": ["transformer"],
+    "mixture": ["transformer", "bayes"],
+    "pairs_mixture": ["pairs", "bayes"],
+}
 TITLES = {
     "logistic": "logistic regression, tf–idf of words",
     "bigrams": "logistic regression, tf–idf of words and pairs",
-    "bag": "bag of embeddings",
     "trigrams": "logistic regression, tf–idf of words, pairs and triples",
+    "bayes_words": "logistic regression, NB-weighted words",
+    "bayes": "logistic regression, NB-weighted words, pairs and triples",
+    "bag": "bag of embeddings",
     "transformer": "transformer, one block",
     "pairs": "transformer, one block, words and pairs",
-    "mean": "mean of the transformers on words and pairs",
-    "mixture": "mean of the transformers on words and pairs and the regression on triples",
+    "mean": "mean of the transformers",
+    "mixture": "mean of the transformers and the NB-weighted regression",
+    "pairs_mixture": "mean of the transformers on words and pairs and the NB-weighted regression",
 }
+COMPARED = [
+    ("transformer", "bag"),
+    ("transformer", "logistic"),
+    ("transformer", "bayes_words"),
+    ("transformer", "bayes"),
+    ("mixture", "bayes"),
+    ("pairs", "bayes"),
+    ("pairs_mixture", "bayes"),
+]
 
 
-def hold_out_films(train, root: Path):
-    """The training reviews without those of the last tenth of the films, and those.
+class Bag(nn.Module):
+    """The transformer without positions and blocks: the mean of its words' vectors, a norm and a linear layer."""
 
-    Training and test set share no film, so that a split which does is too kind. Reviews of one film have neighbouring
-    numbers in their files' names (at most 30 of them; two reviews a thousand apart hardly ever share a rare name).
+    def __init__(self, words: int, dim: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, dim)
+        self.norm = chapter_06.LayerNorm(dim)
+        self.classes = nn.Linear(dim, 2)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Log-probabilities, `(B, 2)`."""
+        summary = chapter.masked_mean(self.norm(self.embedding(tokens)), tokens != PAD)
+        return F.log_softmax(self.classes(summary), dim=-1)
+
+
+class LogCountRatios:
+    """Whether a review holds an n-gram, times how much more often positive reviews do (Wang and Manning, 2012).
+
+    Args:
+        longest: the longest n-gram.
+        min_df: the fewest training reviews that hold it.
     """
-    late = set()
-    for file in (root / "imdb" / "aclImdb" / "train").glob("*/*.txt"):
-        if int(file.name.partition("_")[0]) >= 11_250:  # of 12,500 for each class
-            late.add(tuple(chapter.tokenize(file.read_text(encoding="utf-8"))))
-    fields = list(train.fields.items())
-    parts = [[e for e in train.examples if (tuple(e.text) in late) == held] for held in (False, True)]
-    return tuple(data.Dataset(part, fields) for part in parts)
+
+    def __init__(self, longest: int, min_df: int) -> None:
+        self.counter = CountVectorizer(
+            analyzer=lambda example: [
+                " ".join(example.text[i : i + n])
+                for n in range(1, longest + 1)
+                for i in range(len(example.text) - n + 1)
+            ],
+            min_df=min_df,
+            binary=True,
+        )
+
+    def fit_transform(self, examples: list, labels: list[int]) -> scipy.sparse.csr_matrix:
+        """Learn the ratios, and weight the training reviews with them."""
+        present, positive = self.counter.fit_transform(examples).astype(np.float64), np.array(labels) == 1
+        of_positive, of_negative = (1.0 + np.asarray(present[rows].sum(axis=0)) for rows in (positive, ~positive))
+        ratios = np.log(of_positive / of_positive.sum()) - np.log(of_negative / of_negative.sum())
+        self.ratios = scipy.sparse.diags(ratios.ravel())
+        return present @ self.ratios
+
+    def transform(self, examples: list) -> scipy.sparse.csr_matrix:
+        """Weight other reviews with them."""
+        return self.counter.transform(examples).astype(np.float64) @ self.ratios
+
+
+def ends(dataset: data.Dataset, longest: int) -> data.Dataset:
+    """The reviews with their last tokens only: long ones keep their verdict for the end."""
+    kept = []
+    for whole in dataset.examples:
+        example = data.Example()
+        example.text, example.label, example.number = whole.text[-longest:], whole.label, whole.number
+        kept.append(example)
+    return data.Dataset(kept, list(dataset.fields.items()))
 
 
 def one_cycle(optimizer: torch.optim.Optimizer, total: int) -> torch.optim.lr_scheduler.LambdaLR:
@@ -93,100 +180,123 @@ def one_cycle(optimizer: torch.optim.Optimizer, total: int) -> torch.optim.lr_sc
     )
 
 
-def numbered(dataset) -> list[np.ndarray]:
+def numbered(dataset: data.Dataset) -> list[np.ndarray]:
     """The token numbers of each review."""
     numbers = dataset.fields["text"].vocab.stoi
     return [np.array([numbers[word] for word in example.text], dtype=np.int64) for example in dataset.examples]
 
 
-def new_network(name: str, train, settings: dict) -> nn.Module:
-    """A transformer, or the bag of embeddings: the transformer without positions and blocks."""
+def new_network(name: str, train: data.Dataset, settings: dict) -> nn.Module:
+    """A transformer, or the bag of embeddings, with its first vectors."""
     words = len(train.fields["text"].vocab)
     if name == "bag":
-        model = chapter.BagOfEmbeddings(words, 2, settings["dim"])
+        model = Bag(words, settings["dim"])
     else:
-        sizes = [settings[key] for key in ("dim", "heads", "depth", "max_len", "dropout")]
-        model = chapter.TransformerClassifier(words, 2, *sizes)
+        sizes = [settings[key] for key in ("dim", "heads", "depth")]
+        model = chapter.TransformerClassifier(words, 2, *sizes, MAX_LEN, settings["dropout"])
     nn.init.normal_(model.embedding.weight, std=settings["std"])
-    if name == "pairs":
-        reviews = numbered(train)
+    reviews = numbered(train)
+    if settings["first_vectors"]:
         vectors = word_vectors(reviews, words, settings["dim"], settings["window"])
         with torch.no_grad():
             model.embedding.weight.copy_(vectors * settings["std"] / vectors.std())
+    if "pairs_from" in settings:
         model.embedding = WordsAndPairs(model.embedding, reviews, settings["pairs_from"])
-    return model
+    return quicken(model)
 
 
-def ends(dataset, longest: int):
-    """The reviews with their last tokens only: long ones keep their verdict for the end."""
-    kept = []
-    for whole in dataset.examples:
-        example = data.Example()
-        example.text, example.label = whole.text[-longest:], whole.label
-        kept.append(example)
-    return data.Dataset(kept, list(dataset.fields.items()))
+def drop_words(batches: list, rate: float):
+    """The same batches, with a fraction of the words replaced by padding, which nobody reads."""
+    for tokens, labels in batches:
+        yield tokens.masked_fill(torch.rand(tokens.shape) < rate, PAD), labels
 
 
-def train_network(model: nn.Module, dataset, settings: dict, seed: int) -> None:
-    """Train a classifier as the chapter does."""
+def train_network(model: nn.Module, dataset: data.Dataset, settings: dict, seed: int, path: Path) -> dict:
+    """Train a classifier as the chapter does, or go on from its last epoch; what it cost."""
     embedding = list(model.embedding.parameters())
     rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
     groups = [{"params": embedding, "eps": settings["embedding_eps"]}, {"params": rest}]
     optimizer = torch.optim.AdamW(groups, settings["rate"], settings["betas"], weight_decay=0.01, fused=True)
-    scheduler = None
+    scheduler, spent, history = None, {"seconds": 0.0, "processor_seconds": 0.0}, []
+    parts = {"model": model, "optimizer": optimizer}
+    state = torch.load(path, weights_only=True) if path.exists() else None
+    if state is not None:
+        spent, history = state["spent"], state["history"]
     for epoch in range(settings["epochs"]):
-        batches = chapter.make_batches(dataset, settings["tokens_in_a_batch"], 1000 * seed + epoch, settings["max_len"])
-        scheduler = scheduler or one_cycle(optimizer, settings["epochs"] * len(batches))
-        bar = watched(batches, f"seed {seed}, epoch {epoch + 1}")
-        with chapter.mixed_precision():
-            chapter.train_epoch(model, chapter.drop_words(bar, settings["word_dropout"]), optimizer, scheduler)
+        read = clocks()
+        torch.manual_seed(1000 * seed + epoch)
+        batches = review_batches(dataset, settings["tokens_in_a_batch"], MAX_LEN, 1000 * seed + epoch)
+        if scheduler is None:
+            scheduler = parts["scheduler"] = one_cycle(optimizer, settings["epochs"] * len(batches))
+            if state is not None:
+                for name, part in parts.items():
+                    part.load_state_dict(state[name])
+        if epoch < len(history):
+            continue
+        bar = watched(batches, f"{path.stem}, epoch {epoch + 1} of {settings['epochs']}")
+        with mixed_precision():
+            loss, share = chapter.train_epoch(model, drop_words(bar, settings["word_dropout"]), optimizer, scheduler)
+        history.append([round(loss, 4), round(share, 4)])
+        cost = read()
+        spent = cost | {key: round(spent[key] + cost[key], 1) for key in ("seconds", "processor_seconds")}
+        print(f"\nloss and accuracy {history[-1]}, {spent['processor_seconds']} processor seconds", file=sys.stderr)
+        kept = {name: part.state_dict() for name, part in parts.items()}
+        save(kept | {"spent": spent, "history": history}, path)
+    return spent | {"history": history}
 
 
 @torch.no_grad()
-def predict(model: nn.Module, dataset, settings: dict) -> Tensor:
+def predict(model: nn.Module, dataset: data.Dataset) -> Tensor:
     """The probabilities of the two classes for each review, `(N, 2)`, in the order of the data set."""
     model.eval()
-    texts = [example.text[: settings["max_len"]] for example in dataset.examples]
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    probabilities = torch.zeros(len(texts), 2)
-    with chapter.mixed_precision():
+    order = sorted(range(len(dataset)), key=lambda i: len(dataset[i].text))
+    probabilities = torch.zeros(len(dataset), 2)
+    with mixed_precision():
         for start in range(0, len(order), 32):
             numbers = order[start : start + 32]  # of similar length: little padding
-            tokens = dataset.fields["text"].process([texts[i] for i in numbers])
+            tokens = dataset.fields["text"].process([dataset[i].text for i in numbers])
             probabilities[numbers] = model(tokens).float().exp()
     return probabilities
 
 
-def run_network(name: str, seed: int, settings: dict, train, test) -> tuple[dict, Tensor]:
+def run_network(
+    name: str, seed: int, settings: dict, train: data.Dataset, test: data.Dataset, folder: Path
+) -> tuple[dict, Tensor]:
     """Train one network; what its record holds, and its probabilities for the reviews to measure with."""
     torch.manual_seed(seed)
-    if name == "pairs":
-        train, test = (ends(reviews, settings["max_len"]) for reviews in (train, test))
+    key = hashlib.sha256(repr([sorted(settings.items()), len(train)]).encode()).hexdigest()[:8]
     read = clocks()
     model = new_network(name, train, settings)
-    train_network(model, train, settings, seed)
-    cost = read() | {
+    prepared = read()
+    cost = train_network(model, train, settings, seed, folder / f"imdb-{name}-{seed}-{key}.pt")
+    for clock in ("seconds", "processor_seconds"):
+        cost[clock] = round(cost[clock] + prepared[clock], 1)
+    cost |= {
         "parameters": sum(p.numel() for p in model.parameters()),
         "epochs": settings["epochs"],
-        "precision": precision_of(chapter.mixed_precision()),
+        "precision": precision_of(mixed_precision()),
         "settings": settings,
     }
-    return cost, predict(model, test, settings)
+    return cost, predict(model, test)
 
 
-def run_regression(settings: dict, train, test) -> tuple[dict, Tensor]:
-    """Fit logistic regression on tf–idf of the same tokens; its record and its probabilities."""
+def run_regression(settings: dict, train: data.Dataset, test: data.Dataset) -> tuple[dict, Tensor]:
+    """Fit logistic regression on weighted n-grams of the same tokens; its record and its probabilities."""
     read = clocks()
-    vectorizer = TfidfVectorizer(
-        tokenizer=lambda example: example.text,
-        preprocessor=lambda example: example,
-        token_pattern=None,
-        ngram_range=(1, settings["longest"]),
-        min_df=settings["min_df"],
-        sublinear_tf=True,
-    )
+    if settings["weights"] == "tf-idf":
+        vectorizer = TfidfVectorizer(
+            tokenizer=lambda example: example.text,
+            preprocessor=lambda example: example,
+            token_pattern=None,
+            ngram_range=(1, settings["longest"]),
+            min_df=settings["min_df"],
+            sublinear_tf=True,
+        )
+    else:
+        vectorizer = LogCountRatios(settings["longest"], settings["min_df"])
+    labels = [e.label for e in train.examples]
     model = LogisticRegression(C=settings["C"], solver="liblinear", dual=True, max_iter=1000)
-    model.fit(vectorizer.fit_transform(train.examples), [e.label for e in train.examples])
+    model.fit(vectorizer.fit_transform(train.examples, labels), labels)
     cost = read() | {
         "parameters": model.coef_.size + 1,
         "epochs": "–",
@@ -196,17 +306,50 @@ def run_regression(settings: dict, train, test) -> tuple[dict, Tensor]:
     return cost, torch.from_numpy(model.predict_proba(vectorizer.transform(test.examples)))
 
 
-def combine(kinds: list[str], seeds: list[int], answers: Path) -> tuple[dict, Tensor]:
+def answers_of(name: str, seeds: list[int], folder: Path) -> list[tuple[dict, Tensor]]:
+    """What the finished runs of one kind of model answered; a regression and a mean have one run.
+
+    Raises:
+        FileNotFoundError: one of these models has not been run.
+    """
+    labels = seeds if name in NETWORKS else ["+".join(map(str, seeds)) if name in ENSEMBLES else 0]
+    return read_answers([folder / f"{name}-{label}.pt" for label in labels])
+
+
+def combine(kinds: list[str], seeds: list[int], folder: Path) -> tuple[dict, Tensor]:
     """The mean of the probabilities that finished runs gave; what they cost together.
 
     Raises:
         FileNotFoundError: one of these models has not been run.
     """
-    paths = [[answers / f"{kind}-{seed}.pt" for seed in (seeds if kind in NETWORKS else [0])] for kind in kinds]
-    kept = [read_answers(one_kind) for one_kind in paths]
+    kept = [answers_of(kind, seeds, folder) for kind in kinds]
     records = [record for kind in kept for record, _ in kind]
     means = [torch.stack([probabilities for _, probabilities in kind]).double().mean(dim=0) for kind in kept]
     return cost_together(records), torch.stack(means).mean(dim=0)
+
+
+def compare(seeds: list[int], labels: Tensor, folder: Path) -> None:
+    """Which of two models is better on the same reviews; the accuracy of one with several seeds is their mean."""
+    for one, other in COMPARED:
+        try:
+            right = [
+                torch.stack([(p.argmax(1) == labels).double() for _, p in answers_of(name, seeds, folder)]).mean(0)
+                for name in (one, other)
+            ]
+        except FileNotFoundError as error:
+            print(f"{TITLES[one]} against {TITLES[other]}: {error}", file=sys.stderr)
+            continue
+        difference = [round(100 * value, 2) for value in paired_difference(*(r.numpy() for r in right))]
+        comparison = {
+            "experiment": EXPERIMENT,
+            "kind": "comparison",
+            "model": f"{TITLES[one]} − {TITLES[other]}",
+            "seed": "+".join(map(str, seeds)),
+            "measure": "accuracy",
+            "difference": difference,
+        }
+        print(f"{comparison['model']}: {difference}", flush=True)
+        write_run(comparison)
 
 
 def main() -> None:
@@ -215,24 +358,39 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=TITLES, default=list(TITLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--validate", action="store_true", help="report on held-out training reviews")
+    parser.add_argument("--validate", action="store_true", help="report on held-out training films; keep nothing")
+    parser.add_argument("--ablate", action="store_true", help="the transformer on held-out films, less one ingredient")
+    parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")
     given = parser.parse_args()
     if given.set and not given.validate:
         parser.error("settings are chosen with --validate")
     other = parse_settings(given.set)
     torch.set_num_threads(given.threads)
-    root = chapter.data_root("imdb")
+    root = data_root("imdb")
     if root.name != "full":
         sys.exit("error: the full data are not there: python data/download.py")
-    text, label = chapter.make_fields()
-    train, test = chapter.load_reviews(root, text, label)
-    if given.validate:
-        train, test = hold_out_films(train, root)
-    text.build_vocab(train, max_size=TRANSFORMER["words"])
+    keep_freed_memory()
+    text, label = review_fields()
+    train, test = (ends(reviews, MAX_LEN) for reviews in load_reviews(root, text, label))
+    held_out = given.validate or given.ablate
+    if held_out:
+        train, test = hold_out_films(train, 0.1)
+    text.build_vocab(train, max_size=WORDS)
     together = "+".join(map(str, given.seeds))
     labels = torch.tensor([example.label for example in test.examples])
-    answers = root / "cache" / ("answers-validation" if given.validate else "answers-test")
+    folder = cache_folder(root)
+    answers = folder / ("answers-validation" if held_out else "answers-test-last-512")
+    if given.compare:
+        compare(given.seeds, labels, answers)
+        return
+    if given.ablate:
+        for seed in given.seeds:
+            for title, change in {"nothing": {}, **ABLATIONS}.items():
+                run, probabilities = run_network("transformer", seed, TRANSFORMER | change, train, test, folder)
+                value = 100 * chapter.accuracy(probabilities, labels)
+                print(f"\nless {title}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
+        return
     for name in given.models:
         for seed in given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]:
             if run_path(EXPERIMENT, TITLES[name], seed).exists() and not given.validate:
@@ -240,12 +398,11 @@ def main() -> None:
                 continue
             if name in ENSEMBLES:
                 run, probabilities = combine(ENSEMBLES[name], given.seeds, answers)
+            elif name in REGRESSIONS:
+                run, probabilities = run_regression(REGRESSIONS[name] | other, train, test)
             else:
-                if name in REGRESSIONS:
-                    run, probabilities = run_regression(REGRESSIONS[name] | other, train, test)
-                else:
-                    run, probabilities = run_network(name, seed, NETWORKS[name] | other, train, test)
-                chapter.save((run, probabilities), answers / f"{name}-{seed}.pt")
+                run, probabilities = run_network(name, seed, NETWORKS[name] | other, train, test, folder)
+            save((run, probabilities), answers / f"{name}-{seed}.pt")
             value = 100 * chapter.accuracy(probabilities, labels)
             print(f"\n{TITLES[name]}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
             if not given.validate:
@@ -256,6 +413,7 @@ def main() -> None:
                     "model": TITLES[name],
                     "seed": seed,
                     "values": {"accuracy": round(value, 3)},
+                    "intervals": {"accuracy": accuracy_interval(value, len(test))},
                 }
                 write_run(about | run)
 

@@ -17,20 +17,21 @@ import torch.nn.functional as F
 from report import clocks, write_run
 from torch import Tensor, nn
 
+from attention_course.training import mixed_precision
+
 os.chdir(Path(__file__).resolve().parent.parent / "solutions" / "07_imdb_classification")
 
 import autograder.chapters  # noqa: E402, F401, I001
 import imdb_classification as chapter  # noqa: E402
 
-RECIPE = chapter.RECIPES["full"]
-WORDS, LENGTH = 30_000, chapter.MAX_LEN
+WORDS, LENGTH, TOKENS_IN_A_BATCH = 30_000, 512, 8000
+DIM, HEADS, DEPTH, DROPOUT = 64, 2, 1, 0.0
 NOTE = (
     "The chapter's attention writes its weights, batch × heads × n × n numbers, to memory at each step, in blocks so "
     "large that the system hands them out anew each time; torch's fused attention never holds them. In bfloat16 they "
     "are half as large. `MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=4000000000` in the environment lets the program "
     "keep its memory: a third of the difference in float32."
 )
-DIM, HEADS, DEPTH, DROPOUT = (RECIPE[key] for key in ("dim", "heads", "depth", "dropout"))
 
 
 class FusedClassifier(nn.Module):
@@ -63,7 +64,7 @@ def microseconds(model: nn.Module, batches: list, optimizer: torch.optim.Optimiz
 def compare(rounds: int) -> tuple[float, float]:
     """Median microseconds a token of the chapter's model and of torch's layers."""
     lengths = [LENGTH // 4, LENGTH // 2, 3 * LENGTH // 4, LENGTH]
-    rows = [RECIPE["tokens_in_a_batch"] // n for n in lengths]
+    rows = [TOKENS_IN_A_BATCH // n for n in lengths]
     batches = [(torch.randint(2, WORDS, (b, n)), torch.randint(2, (b,))) for b, n in zip(rows, lengths, strict=True)]
     ours = chapter.TransformerClassifier(WORDS, 2, DIM, HEADS, DEPTH, LENGTH, dropout=DROPOUT)
     models = (ours, FusedClassifier())
@@ -83,7 +84,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    precisions = {"float32": nullcontext(), "bfloat16": chapter.mixed_precision()}
+    precisions = {"float32": nullcontext(), "bfloat16": mixed_precision()}
     for name, context in precisions.items():
         if name == "bfloat16" and isinstance(context, nullcontext):
             continue
@@ -93,7 +94,7 @@ def main() -> None:
         print(f"{name}: chapter 07 {ours:.1f} µs a token, torch's layers {fused:.1f}: {ours / fused:.2f}×", flush=True)
         run = {
             "experiment": "What a training token costs (chapter 07)",
-            "data": f"Batches of {RECIPE['tokens_in_a_batch']:,} random tokens, {LENGTH // 4} to {LENGTH} in a row",
+            "data": f"Batches of {TOKENS_IN_A_BATCH:,} random tokens, {LENGTH // 4} to {LENGTH} in a row",
             "metric": f"Median processor time of {given.rounds} passes",
             "model": f"transformer, one block, {name}",
             "seed": 0,

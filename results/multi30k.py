@@ -1,43 +1,60 @@
 """Chapters 08 to 10 on the full data: translators from German to English, Multi30k, test_2016_flickr.
 
     python data/download.py
-    python results/multi30k.py [--models gru gru_attention words subwords words_mean … consensus] [--seeds 0 1 2]
-    python results/multi30k.py --validate --models subwords --set epochs=3 dropout=0.2
-    python results/multi30k.py --checkpoint
+    python results/multi30k.py [--models small_gru small_gru_attention subwords … consensus] [--seeds 0 1 2]
+    python results/multi30k.py --validate --models small --set epochs=3 dropout=0.2
+    python results/multi30k.py --compare
+    python results/multi30k.py --checkpoint small
+    python results/multi30k.py --alignments
 
 The GRUs are trained with the first seed, the transformers with each; the means are those of all seeds together.
 
-Models, data, decoding and the loss are the chapters'. `--validate` reads the validation captions only: it is how the
+Models, decoding and the measures are the chapters'. `--validate` reads the validation captions only: it is how the
 settings below were chosen. Without it, each finished model also reads the test captions, once. A run goes on from its
 last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/` for that.
-`--checkpoint` writes the small file with which chapter 10 translates without training.
+`--compare` gives the differences between finished models on the same captions, `--checkpoint` writes the small file
+with which chapter 10 translates without training, and `--alignments` what chapter 08 shows of both GRUs.
 """
 
 import argparse
-import ctypes
 import hashlib
-import io
+import json
 import os
 import random
 import sys
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 import torch
+import torch.nn.functional as F
+from intervals import bleu_counts, bleu_difference, bleu_interval
 from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
 from sacrebleu.metrics import BLEU
+from subwords import EOS, PAD, SOS, train_subwords
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torchtext import data
+
+from attention_course.data import (
+    cache_folder,
+    caption_batches,
+    caption_fields,
+    caption_lines,
+    cut_english,
+    data_root,
+    load_captions,
+)
+from attention_course.training import mixed_precision, save
 
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "10_multi30k_translator")  # where chapters find each other
 
 import autograder.chapters  # noqa: E402, F401, I001
 import encoder_decoder as chapter_09  # noqa: E402
-import imdb_classification as chapter_07  # noqa: E402
 import multi30k_translator as chapter_10  # noqa: E402
 import seq2seq_attention as chapter_08  # noqa: E402
-import transformer_block as chapter_06  # noqa: E402
+from quick import keep_freed_memory, quicken  # noqa: E402
 
 EXPERIMENT = "German captions to English (Multi30k)"
 METRIC = "BLEU on test_2016_flickr, read once by each model after training; settings were chosen on validation captions"
@@ -45,10 +62,23 @@ CONSENSUS = (
     "consensus: of the translations (beam 5) by each transformer and each mean, the one with the highest mean sentence "
     "BLEU against all of them, in lower-cased tokens."
 )
-UNK, PAD, SOS, EOS = range(4)
 BEAM = 5
+TOKENS = BLEU(tokenize="none", smooth_method="none")  # chapter 10's `corpus_bleu`, of tokens put beside each other
 FILES = {"valid": "val", "test": "test2016"}
-TRANSFORMER = {"units": "subwords", "vocabulary": 3000} | chapter_10.FULL | {"epochs": 26}
+TRANSFORMER = {
+    "units": "subwords",
+    "vocabulary": 3000,
+    "dim": 128,
+    "heads": 4,
+    "depth": 3,
+    "hidden": 512,
+    "dropout": 0.15,
+    "smoothing": 0.1,
+    "rate": 3e-3,
+    "warmup": 400,
+    "tokens_in_a_batch": 2500,
+    "epochs": 26,
+}
 GRU = {
     "units": "words",
     "attention": True,
@@ -62,45 +92,46 @@ GRU = {
     "tokens_in_a_batch": 2500,
     "epochs": 10,
 }
+# Eight epochs were planned, and after three of them five: both models had the same rates.
+SMALL_GRU = GRU | {"min_freq": 3, "epochs": 5, "first_plan": [3, 8]}
+# What should take the subword model further at no cost to its reader; not finished in any run on record. The rate stays
+# up until the last epochs, so that a shorter or a longer training has the same beginning.
+AVERAGED = {"rate": 2e-3, "cool": 10, "bpe_dropout": 0.1, "average": 0.998, "epochs": 50}
+BIG = (
+    TRANSFORMER | AVERAGED | {"vocabulary": 8000, "dim": 256, "heads": 8, "hidden": 1024, "dropout": 0.25, "rate": 1e-3}
+)
 RECIPES = {
     "gru": GRU | {"attention": False},
     "gru_attention": GRU,
-    "words": TRANSFORMER | {"units": "words", "epochs": chapter_10.FULL["epochs"]},
+    "small_gru": SMALL_GRU | {"attention": False},
+    "small_gru_attention": SMALL_GRU,
+    "words": TRANSFORMER | {"units": "words", "epochs": 14},
     "subwords": TRANSFORMER,
+    "small": TRANSFORMER | AVERAGED,
+    "big": BIG,
+    "distilled": TRANSFORMER | AVERAGED | {"teacher": "big", "epochs": 30},
 }
+COMPARED = [
+    ("small_gru_attention", "small_gru"),
+    ("subwords", "small_gru_attention"),
+    ("small", "subwords"),
+    ("distilled", "small"),
+]
 ENSEMBLES = {"words_mean": "words", "subwords_mean": "subwords"}
 TITLES = {
     "gru": "GRU without attention, words",
     "gru_attention": "GRU with attention, words",
+    "small_gru": "GRU without attention, words that occur three times",
+    "small_gru_attention": "GRU with attention, words that occur three times",
     "words": "transformer, words",
     "subwords": "transformer, subwords",
+    "small": "transformer, subwords, averaged weights and BPE-dropout",
+    "big": "transformer twice as wide, 8,000 subwords, averaged weights and BPE-dropout",
+    "distilled": "transformer, subwords, taught by the one twice as wide as well",
     "words_mean": "mean of the word transformers' probabilities",
     "subwords_mean": "mean of the subword transformers' probabilities",
     "consensus": "consensus of all transformers and both means",
 }
-
-
-def train_subwords(lines: list[str], vocabulary: int) -> bytes:
-    """A SentencePiece model of byte pairs, German and English together, with the chapters' special tokens."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=written,
-        model_type="bpe",
-        vocab_size=vocabulary,
-        character_coverage=1.0,
-        unk_id=UNK,
-        pad_id=PAD,
-        bos_id=SOS,
-        eos_id=EOS,
-        minloglevel=2,
-    )
-    return written.getvalue()
-
-
-def read_lines(root: Path, name: str) -> list[str]:
-    """The captions of one file, such as `train.de`."""
-    return (root / "multi30k" / name).read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
 class Captions:
@@ -112,38 +143,57 @@ class Captions:
     """
 
     def __init__(self, root: Path, recipe: dict) -> None:
-        self.references = {split: read_lines(root, f"{name}.en") for split, name in FILES.items()}
+        self.references = {split: caption_lines(root, f"{name}.en") for split, name in FILES.items()}
         self.subwords = None
         if recipe["units"] == "words":
-            german, english = chapter_08.caption_fields()
-            self.train, self.valid, self.test = chapter_08.load_captions(root, german, english)
-            german.build_vocab(self.train, min_freq=2)
-            english.build_vocab(self.train, min_freq=2)
+            german, english = caption_fields()
+            self.train, self.valid, self.test = load_captions(root, german, english)
+            german.build_vocab(self.train, min_freq=recipe.get("min_freq", 2))
+            english.build_vocab(self.train, min_freq=recipe.get("min_freq", 2))
             self.sizes, self.words = (len(german.vocab), len(english.vocab)), english.vocab.itos
             return
         lines = [
-            (read_lines(root, f"{name}.de"), read_lines(root, f"{name}.en")) for name in ("train", "val", "test2016")
+            (caption_lines(root, f"{name}.de"), caption_lines(root, f"{name}.en"))
+            for name in ("train", "val", "test2016")
         ]
         self.model_file = train_subwords(lines[0][0] + lines[0][1], recipe["vocabulary"])
         self.subwords = sentencepiece.SentencePieceProcessor(model_proto=self.model_file)
+        self.lines = lines[0]
         ends = {"use_vocab": False, "init_token": SOS, "eos_token": EOS, "pad_token": PAD, "batch_first": True}
-        fields = [("src", data.Field(include_lengths=True, **ends)), ("trg", data.Field(is_target=True, **ends))]
-        splits = []
-        for pair in lines:
-            numbers = zip(*(self.subwords.encode(side) for side in pair), strict=True)
-            splits.append(data.Dataset([data.Example.fromlist(both, fields) for both in numbers], fields))
-        self.train, self.valid, self.test = splits
+        self.fields = [("src", data.Field(include_lengths=True, **ends)), ("trg", data.Field(is_target=True, **ends))]
+        self.train, self.valid, self.test = (self.encode(pair) for pair in lines)
         self.sizes = (len(self.subwords), len(self.subwords))
+
+    def encode(self, pair: tuple[list[str], list[str]], **sampling: object) -> data.Dataset:
+        """German and English lines in subwords, as a data set."""
+        numbers = zip(*(self.subwords.encode(side, num_threads=1, **sampling) for side in pair), strict=True)
+        return data.Dataset([data.Example.fromlist(both, self.fields) for both in numbers], self.fields)
+
+    def training_examples(self, dropout: float, seed: int, taught: tuple | None) -> data.Dataset:
+        """The training captions of one epoch, in subwords or words.
+
+        Args:
+            dropout: cut them anew; each merge is left out with this probability (Provilkov et al., 2020).
+            seed: of what is left out.
+            taught: German captions and a teacher's translations, which are added (Kim and Rush, 2016); or None.
+        """
+        if not dropout and taught is None:
+            return self.train
+        pair = self.lines if taught is None else tuple(a + b for a, b in zip(self.lines, taught, strict=True))
+        if not dropout:
+            return self.encode(pair)
+        sentencepiece.set_random_generator_seed(seed)
+        return self.encode(pair, enable_sampling=True, alpha=dropout)
 
     def tokens(self, translations: list[list[int]]) -> list[list[str]]:
         """The translations in lower-cased tokens, whatever they were written in."""
         if self.subwords is None:
             return [[self.words[number] for number in numbers] for numbers in translations]
-        return [chapter_08.cut_english(self.subwords.decode(numbers)) for numbers in translations]
+        return [cut_english(self.subwords.decode(numbers)) for numbers in translations]
 
     def scores(self, split: str, translations: list[list[int]], how: str) -> dict[str, float]:
         """BLEU of the translations of a split, by each definition that fits."""
-        references = [chapter_08.cut_english(line) for line in self.references[split]]
+        references = [cut_english(line) for line in self.references[split]]
         values = {f"tokens, lower case, {how}": chapter_10.corpus_bleu(self.tokens(translations), references)}
         if self.subwords is not None:
             texts = [self.subwords.decode(numbers) for numbers in translations]
@@ -151,6 +201,26 @@ class Captions:
                 bleu = BLEU(lowercase=lowercase).corpus_score(texts, [self.references[split]])
                 values[f"sacreBLEU, {title}, {how}"] = bleu.score
         return {name: round(value, 2) for name, value in values.items()}
+
+    def intervals(self, split: str, translations: list[list[int]], how: str) -> dict[str, list[float]]:
+        """The 95 % interval of the figure that the text quotes, when the captions are drawn anew."""
+        if self.subwords is None:
+            return {
+                f"tokens, lower case, {how}": bleu_interval(
+                    TOKENS, counts_of(self.references[split], self.tokens(translations))
+                )
+            }
+        texts = [self.subwords.decode(numbers) for numbers in translations]
+        metric = BLEU(lowercase=True)
+        return {
+            f"sacreBLEU, lower case, {how}": bleu_interval(metric, bleu_counts(metric, texts, self.references[split]))
+        }
+
+
+def counts_of(references: list[str], tokens: list[list[str]]) -> np.ndarray:
+    """What BLEU of lower-cased tokens adds up over captions, `(N, 10)`."""
+    wanted = [" ".join(cut_english(line)) for line in references]
+    return bleu_counts(TOKENS, [" ".join(caption) for caption in tokens], wanted)
 
 
 def signatures() -> list[str]:
@@ -171,43 +241,12 @@ def signatures() -> list[str]:
     ]
 
 
-class QuickDropout(nn.Module):
-    """Dropout with one random byte for a number, so that the probability is a multiple of 1/256.
+class EqualWeights(nn.Module):
+    """No attention: each real source token has the same weight at every step."""
 
-    Torch draws a random number with 53 bits for each number on a CPU, which is a fifth of a training step.
-    """
-
-    def __init__(self, probability: float) -> None:
-        super().__init__()
-        self.dropped = round(256 * probability)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Drop some numbers while training."""
-        if not self.training or self.dropped == 0:
-            return x
-        eights = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
-        kept = eights.view(torch.uint8)[: x.numel()].view(x.shape) >= self.dropped
-        return x * kept.to(x.dtype).mul_(256 / (256 - self.dropped))
-
-
-def quicken(model: nn.Module) -> nn.Module:
-    """Swap dropout and layer norms for faster ones that do the same; the state dict stays the chapters'."""
-    for part in list(model.modules()):
-        for name, child in list(part.named_children()):
-            if isinstance(child, nn.Dropout):
-                setattr(part, name, QuickDropout(child.p))
-            elif isinstance(child, chapter_06.LayerNorm):
-                setattr(part, name, nn.LayerNorm(len(child.weight), eps=child.eps))
-    return model
-
-
-def keep_freed_memory() -> None:
-    """Tell glibc to reuse large blocks: getting them anew from the system is a tenth of a training step."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        if hasattr(libc, "mallopt"):
-            libc.mallopt(-4, 0)  # M_MMAP_MAX
-            libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+    def forward(self, hidden: Tensor, encoder_outputs: Tensor, mask: Tensor) -> Tensor:
+        """The weights, `(B, m)`."""
+        return mask / mask.sum(dim=-1, keepdim=True).clamp(min=1)
 
 
 def new_model(recipe: dict, sizes: tuple[int, int]) -> nn.Module:
@@ -216,7 +255,7 @@ def new_model(recipe: dict, sizes: tuple[int, int]) -> nn.Module:
         widths = [recipe[key] for key in ("dim", "encoder_hidden", "decoder_hidden", "dropout")]
         decoder = chapter_08.GRUDecoder(sizes[1], *widths)
         if not recipe["attention"]:
-            decoder.attention = chapter_08.EqualWeights()
+            decoder.attention = EqualWeights()
         return chapter_08.Seq2Seq(chapter_08.GRUEncoder(sizes[0], *widths), decoder)
     widths = [recipe[key] for key in ("dim", "heads", "depth", "hidden", "dropout")]
     model = chapter_09.Translator(*sizes, *widths, PAD)
@@ -243,21 +282,56 @@ class Ensemble(nn.Module):
         return torch.stack(each).softmax(dim=-1).mean(dim=0).log()
 
 
+def larger_rectangle(new: data.Example, count: int, so_far: float) -> float:
+    """Tokens of a batch, padding included, in its longer language, with `new` as the last pair."""
+    longest_before = so_far / max(count - 1, 1)
+    return count * max(longest_before, len(new.src) + 2, len(new.trg) + 2)
+
+
 def close_batches(dataset: data.Dataset, tokens: int, seed: int) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Batches like those of `caption_batches`, a fifth fewer: cut from one sorted list, they hold less padding."""
     chance = random.Random(seed)
     examples = sorted(dataset, key=lambda e: (len(e.src), len(e.trg), chance.random()))
-    groups = list(data.batch(examples, tokens, chapter_08.larger_rectangle))
+    groups = list(data.batch(examples, tokens, larger_rectangle))
     chance.shuffle(groups)
     german, english = dataset.fields["src"], dataset.fields["trg"]
     return [(*german.process([e.src for e in group]), english.process([e.trg for e in group])) for group in groups]
 
 
+def forced(model: nn.Module, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+    """What chapter 08's `Seq2Seq` returns with `teacher_forcing=1.0`, several times as fast.
+
+    Whatever does not depend on the step before is computed for all steps at once: the vectors of the true tokens, what
+    the attention's first layer makes of the source, and the scores of all words.
+    """
+    outputs, hidden = model.encoder(source, lengths)
+    mask = torch.arange(source.shape[1]) < lengths.unsqueeze(1)
+    decoder = model.decoder
+    attention = decoder.attention
+    vectors = decoder.dropout(decoder.embedding(target[:, :-1]))
+    learned = isinstance(attention, chapter_08.AdditiveAttention)
+    if learned:
+        of_hidden, of_output = attention.fc1.weight.split([hidden.shape[-1], outputs.shape[-1]], dim=1)
+        seen = F.linear(outputs, of_output, attention.fc1.bias)
+    else:
+        context = (attention(hidden, outputs, mask).unsqueeze(1) @ outputs).squeeze(1)
+    states, contexts = [], []
+    for t in range(vectors.shape[1]):
+        if learned:
+            scores = attention.fc2(torch.tanh(F.linear(hidden, of_hidden).unsqueeze(1) + seen)).squeeze(-1)
+            weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)
+            context = (weights.unsqueeze(1).to(outputs.dtype) @ outputs).squeeze(1)
+        hidden = decoder.gru(torch.cat([vectors[:, t], context], dim=-1), hidden)
+        states.append(hidden)
+        contexts.append(context)
+    return decoder.fc(torch.cat([torch.stack(states, dim=1), torch.stack(contexts, dim=1), vectors], dim=-1))
+
+
 def logits_of(model: nn.Module, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
     """Scores for each target token after the first, given the true ones before it."""
-    with chapter_07.mixed_precision():
+    with mixed_precision():
         if isinstance(model, chapter_08.Seq2Seq):
-            return model(source, lengths, target, teacher_forcing=1.0).float()
+            return forced(model, source, lengths, target).float()
         return model(source, target[:, :-1]).float()
 
 
@@ -266,24 +340,34 @@ def mean_loss(model: nn.Module, captions: Captions) -> float:
     """The cross-entropy of a validation token."""
     model.eval()
     total = count = 0
-    for source, lengths, target in chapter_08.caption_batches(captions.valid, 4000):
+    for source, lengths, target in caption_batches(captions.valid, 4000):
         real = int((target[:, 1:] != PAD).sum())
         loss = chapter_10.label_smoothed_loss(logits_of(model, source, lengths, target), target[:, 1:], 0.0, PAD)
         total, count = total + real * loss.item(), count + real
     return total / count
 
 
+def cut(numbers: list[int]) -> list[int]:
+    """A translation without its end and what follows it."""
+    return numbers[: numbers.index(EOS)] if EOS in numbers else numbers
+
+
 @torch.no_grad()
-def gru_decode(model: nn.Module, source: Tensor, lengths: Tensor, max_len: int) -> list[list[int]]:
-    """`greedy_decode` for chapter 08's translator."""
+def gru_decode(model: nn.Module, source: Tensor, lengths: Tensor, max_len: int) -> tuple[list[list[int]], list[Tensor]]:
+    """`greedy_decode` for chapter 08's translator; and where each token looked, `(n, m)` for each sentence."""
     outputs, hidden = model.encoder(source, lengths)
     mask = torch.arange(source.shape[1]) < lengths.unsqueeze(1)
-    token, written = torch.full((len(source),), SOS), []
-    for _ in range(max_len):
-        logits, hidden, _ = model.decoder(token, hidden, outputs, mask)
+    token, written, looked = torch.full((len(source),), SOS), [], []
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    while len(written) < max_len and not ended.all():
+        logits, hidden, weights = model.decoder(token, hidden, outputs, mask)
         token = logits.argmax(dim=-1)
+        ended |= token == EOS
         written.append(token)
-    return [chapter_10.cut(row, EOS) for row in torch.stack(written, dim=1).tolist()]
+        looked.append(weights)
+    translations = [cut(row) for row in torch.stack(written, dim=1).tolist()]
+    each = zip(torch.stack(looked, dim=1), translations, lengths.tolist(), strict=True)
+    return translations, [weights[: len(tokens), :length] for weights, tokens, length in each]
 
 
 def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1) -> list[list[int]]:
@@ -296,7 +380,7 @@ def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1) -> list[li
         source, lengths = dataset.fields["src"].process([dataset[i].src for i in numbers])
         longest = source.shape[1] + 20
         if isinstance(model, chapter_08.Seq2Seq):
-            translations = gru_decode(model, source, lengths, longest)
+            translations, _ = gru_decode(model, source, lengths, longest)
         elif beam == 1:
             translations = chapter_10.greedy_decode(model, source, longest, SOS, EOS)
         else:
@@ -305,55 +389,84 @@ def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1) -> list[li
     return [found[i] for i in range(len(order))]
 
 
-def rate_factor(step: int, warmup: int, total: int) -> float:
-    """By how much to multiply the rate: up in a line, then down to 0 in a line."""
-    return min((step + 1) / warmup, max(0.0, (total - step) / (total - warmup)))
+def rate_factor(step: int, warmup: int, cool: int, total: int) -> float:
+    """By how much to multiply the rate: up in a line, then 1, then in the last `cool` steps down to 0 in a line."""
+    return min((step + 1) / warmup, 1.0, max(0.0, (total - step) / cool))
 
 
 def state_path(root: Path, name: str, seed: int, recipe: dict) -> Path:
     """Where the state of one training is kept; other settings, another file."""
     key = hashlib.sha256(repr(sorted(recipe.items())).encode()).hexdigest()[:8]
-    return root / "cache" / f"multi30k-{name}-{seed}-{key}.pt"
+    return cache_folder(root) / f"multi30k-{name}-{seed}-{key}.pt"
 
 
-def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: Path) -> dict:
-    """Train a model, or go on from its last epoch.
+def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: Path, taught: tuple | None) -> dict:
+    """Train a model, or go on from its last epoch; afterwards it has its averaged weights, if the recipe averages.
+
+    Args:
+        taught: German captions and a teacher's translations of them, to learn from as well.
 
     Returns:
         What its record holds: the losses of each epoch, and what the training cost.
     """
     optimizer = torch.optim.AdamW(model.parameters(), recipe["rate"], betas=(0.9, 0.98), fused=True)
+    averaged = None
+    if "average" in recipe:
+        averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe["average"]))
     history, spent = [], {"seconds": 0.0, "processor_seconds": 0.0}
     if path.exists():
         state = torch.load(path, weights_only=True)
         history, spent = state["history"], state["spent"]
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
+        if averaged is not None:
+            averaged.load_state_dict(state["averaged"])
     for epoch in range(len(history), recipe["epochs"]):
         read = clocks()
         torch.manual_seed(1000 * seed + epoch)
-        batches = close_batches(captions.train, recipe["tokens_in_a_batch"], 1000 * seed + epoch)
+        cooling = epoch >= recipe["epochs"] - recipe.get("cool", recipe["epochs"])
+        dropout = 0.0 if cooling else recipe.get("bpe_dropout", 0.0)
+        examples = captions.training_examples(dropout, 1 + 1000 * seed + epoch, taught)
+        batches = close_batches(examples, recipe["tokens_in_a_batch"], 1000 * seed + epoch)
         # Epochs differ by a batch or two: the schedule is one of epochs and their fractions.
-        total = recipe["epochs"] * len(batches)
+        until, planned = recipe.get("first_plan", [0, 0])
+        total = (planned if epoch < until else recipe["epochs"]) * len(batches)
+        cool = recipe["cool"] * len(batches) if "cool" in recipe else total - recipe["warmup"]
         step, losses = epoch * len(batches), 0.0
         model.train()
         for source, lengths, target in watched(batches, f"{path.stem}, epoch {epoch + 1} of {recipe['epochs']}"):
             for group in optimizer.param_groups:
-                group["lr"] = recipe["rate"] * rate_factor(step, recipe["warmup"], total)
+                group["lr"] = recipe["rate"] * rate_factor(step, recipe["warmup"], cool, total)
             logits = logits_of(model, source, lengths, target)
-            loss = chapter_10.label_smoothed_loss(logits, target[:, 1:], recipe["smoothing"], PAD)
+            # Chapter 10's `label_smoothed_loss`, in one pass over the logits.
+            wanted = target[:, 1:].flatten()
+            loss = F.cross_entropy(logits.flatten(0, 1), wanted, ignore_index=PAD, label_smoothing=recipe["smoothing"])
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
+            if averaged is not None:
+                averaged.update_parameters(model)
             step, losses = step + 1, losses + loss.item()
         cost = read()
         spent = cost | {key: round(spent[key] + cost[key], 1) for key in ("seconds", "processor_seconds")}
-        history.append([round(losses / len(batches), 4), round(mean_loss(model, captions), 4)])
+        history.append([round(losses / len(batches), 4), round(mean_loss(averaged or model, captions), 4)])
         print(f"\nlosses {history[-1]}, {spent['processor_seconds']} processor seconds", file=sys.stderr, flush=True)
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "history": history, "spent": spent}
-        chapter_07.save(state, path)
+        if averaged is not None:
+            state["averaged"] = averaged.state_dict()
+        save(state, path)
+    if averaged is not None:
+        model.load_state_dict(averaged.module.state_dict())
     return spent | {"history": history}
+
+
+def finished_weights(state: dict) -> dict[str, Tensor]:
+    """The weights to translate with: the averaged ones if there are some."""
+    averaged = state.get("averaged")
+    if averaged is None:
+        return state["model"]
+    return {name.removeprefix("module."): value for name, value in averaged.items() if name != "n_averaged"}
 
 
 def load_finished(root: Path, kind: str, seed: int, recipe: dict) -> dict:
@@ -378,13 +491,13 @@ def combine(kind: str, seeds: list[int], recipe: dict, root: Path, captions: Cap
     states = [load_finished(root, kind, seed, recipe) for seed in seeds]
     members = [new_model(recipe, captions.sizes) for _ in seeds]
     for member, state in zip(members, states, strict=True):
-        member.load_state_dict(state["model"])
+        member.load_state_dict(finished_weights(state))
     return Ensemble(members), cost_together([state["spent"] for state in states])
 
 
 def answers_path(root: Path, split: str, name: str, label: str) -> Path:
     """Where the translations of a split are kept, in tokens."""
-    return root / "cache" / f"captions-{split}" / f"{name}-{label}.pt"
+    return cache_folder(root) / f"captions-{split}" / f"{name}-{label}.pt"
 
 
 def most_alike(candidates: list[list[str]]) -> list[str]:
@@ -406,7 +519,7 @@ def vote(seeds: list[int], root: Path, split: str) -> dict:
     paths = singles + [answers_path(root, split, name, together) for name in ENSEMBLES]
     answers = read_answers(paths)
     chosen = [most_alike(list(candidates)) for candidates in zip(*(tokens for _, tokens in answers), strict=True)]
-    references = [chapter_08.cut_english(line) for line in read_lines(root, f"{FILES[split]}.en")]
+    references = [cut_english(line) for line in caption_lines(root, f"{FILES[split]}.en")]
     return cost_together([record for record, _ in answers[: len(singles)]]) | {
         "model": TITLES["consensus"],
         "epochs": "–",
@@ -416,6 +529,23 @@ def vote(seeds: list[int], root: Path, split: str) -> dict:
     }
 
 
+def lessons(teacher: str, seed: int, root: Path) -> tuple[list[str], list[str]]:
+    """The German training captions, and what a finished translator makes of them with a beam; kept once made.
+
+    Raises:
+        FileNotFoundError: the teacher has not been trained.
+    """
+    recipe = RECIPES[teacher]
+    path = cache_folder(root) / "captions-train" / f"{teacher}-{seed}.pt"
+    german = caption_lines(root, "train.de")
+    if not path.exists():
+        captions = Captions(root, recipe)
+        model = new_model(recipe, captions.sizes)
+        model.load_state_dict(finished_weights(load_finished(root, teacher, seed, recipe)))
+        save([captions.subwords.decode(numbers) for numbers in translate(model, captions.train, BEAM)], path)
+    return german, torch.load(path, weights_only=True)
+
+
 def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
     """Train one model, or combine those of several seeds; translate with it, and say what came out."""
     if name in ENSEMBLES:
@@ -423,11 +553,14 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
     else:
         torch.manual_seed(seeds[0])
         model = new_model(recipe, captions.sizes)
-        spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe))
-    values, split = {}, "valid" if validate else "test"
+        taught = lessons(recipe["teacher"], seeds[0], root) if "teacher" in recipe else None
+        spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe), taught)
+    values, intervals, split = {}, {}, "valid" if validate else "test"
     for beam in (1,) if "encoder_hidden" in recipe else (1, BEAM):
         translations = translate(model, getattr(captions, split), beam)
-        values |= captions.scores(split, translations, "greedy" if beam == 1 else f"beam {beam}")
+        how = "greedy" if beam == 1 else f"beam {beam}"
+        values |= captions.scores(split, translations, how)
+        intervals |= captions.intervals(split, translations, how)
     label = "+".join(map(str, seeds))
     record = {
         "experiment": EXPERIMENT,
@@ -437,36 +570,92 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "epochs": recipe["epochs"],
         "seed": seeds[0] if len(seeds) == 1 else label,
-        "precision": precision_of(chapter_07.mixed_precision()),
+        "precision": precision_of(mixed_precision()),
         "recipe": recipe,
         "values": values,
+        "intervals": intervals,
         "notes": signatures(),
     } | spent
-    chapter_07.save((record, captions.tokens(translations)), answers_path(root, split, name, label))
+    save((record, captions.tokens(translations)), answers_path(root, split, name, label))
     return record
 
 
-def write_checkpoint(root: Path, folder: Path) -> None:
-    """Keep what translating needs of the finished subword training: weights in half precision, settings, subwords.
+def compare(pairs: list[tuple[str, str]], root: Path) -> None:
+    """How much better one finished model translates the test captions than another, by lower-cased tokens."""
+    references = caption_lines(root, "test2016.en")
+    for one, other in pairs:
+        try:
+            answers = read_answers([answers_path(root, "test", name, "0") for name in (one, other)])
+        except FileNotFoundError as error:
+            print(f"{TITLES[one]} against {TITLES[other]}: {error}", file=sys.stderr)
+            continue
+        comparison = {
+            "experiment": EXPERIMENT,
+            "kind": "comparison",
+            "model": f"{TITLES[one]} − {TITLES[other]}",
+            "seed": 0,
+            "measure": "BLEU, tokens, lower case",
+            "difference": bleu_difference(TOKENS, *(counts_of(references, tokens) for _, tokens in answers)),
+        }
+        print(f"{comparison['model']}: {comparison['difference']}", flush=True)
+        write_run(comparison)
+
+
+def write_checkpoint(name: str, root: Path, folder: Path) -> None:
+    """Keep what translating needs of a finished subword training: weights in half precision, settings, subwords.
 
     Raises:
         FileNotFoundError: there is no such training.
     """
-    recipe = RECIPES["subwords"]
+    recipe = RECIPES[name]
     captions = Captions(root, recipe)
-    state = load_finished(root, "subwords", 0, recipe)
+    state = load_finished(root, name, 0, recipe)
     # The encoder's table and the output's are the decoder's, and sines need no storing.
     weights = {
         name: value.half()
-        for name, value in state["model"].items()
+        for name, value in finished_weights(state).items()
         if not name.endswith("positions.pe") and name not in ("encoder.embedder.embedding.weight", "output.weight")
     }
     names = ("dim", "heads", "depth", "hidden", "dropout")
     settings = dict(zip(("source_vocab", "target_vocab"), captions.sizes, strict=True))
     settings |= {name: recipe[name] for name in names} | {"pad_id": PAD}
     kept = {"settings": settings, "state": weights, "history": state["history"], "lower": False}
-    chapter_07.save(kept, folder / "translator.pt")
+    save(kept, folder / "translator.pt")
     (folder / "translator.model").write_bytes(captions.model_file)
+
+
+def write_alignments(root: Path, path: Path) -> None:
+    """Keep what both GRUs made of the test captions, and where the one with attention looked while it wrote some.
+
+    The file is JSON, a list in the order of the test captions. Each has `source` and `reference`, lower-cased tokens,
+    `attention` and `without`, what the models wrote, and, among the first 60, `weights`: for each word written with
+    attention, how much of each source token went into it, `<sos>` and `<eos>` at the ends included, in thousandths.
+
+    Raises:
+        FileNotFoundError: one of the models has not been trained.
+    """
+    kept = []
+    for name in ("small_gru_attention", "small_gru"):
+        recipe = RECIPES[name]
+        captions = Captions(root, recipe)
+        model = new_model(recipe, captions.sizes)
+        model.load_state_dict(finished_weights(load_finished(root, name, 0, recipe)))
+        model.eval()
+        translations, weights = translate(model, captions.test), []
+        for example in captions.test[:60] if recipe["attention"] else []:
+            source, lengths = captions.test.fields["src"].process([example.src])
+            _, [looked] = gru_decode(model, source, lengths, source.shape[1] + 20)
+            weights.append((1000 * looked).round().int().tolist())
+        kept.append((captions.tokens(translations), weights))
+    (attended, weights), (without, _) = kept
+    rows = []
+    for example, one, other in zip(captions.test, attended, without, strict=True):
+        rows.append({"source": example.src, "reference": example.trg, "attention": one, "without": other})
+    for row, looked in zip(rows, weights, strict=False):
+        row["weights"] = looked
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text("[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n")
+    os.replace(unfinished, path)
 
 
 def main() -> None:
@@ -478,16 +667,26 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--validate", action="store_true", help="report on the validation captions; keep nothing")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="other settings, to validate")
-    parser.add_argument("--checkpoint", action="store_true", help="write the file that chapter 10 translates with")
+    parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
+    parser.add_argument(
+        "--checkpoint", choices=("subwords", "small", "distilled"), help="write chapter 10's translator"
+    )
+    parser.add_argument("--alignments", action="store_true", help="write what chapter 08 shows of both GRUs")
     given = parser.parse_args()
     if given.set and not given.validate:
         parser.error("--set goes with --validate: what is kept has the settings of this file")
     changes = parse_settings(given.set)
-    root = chapter_07.data_root("multi30k")
+    root = data_root("multi30k")
     if root.name != "full":
         sys.exit("error: the full data are not there: python data/download.py")
     if given.checkpoint:
-        write_checkpoint(root, Path.cwd())
+        write_checkpoint(given.checkpoint, root, Path.cwd())
+        return
+    if given.alignments:
+        write_alignments(root, HERE.parent / "solutions" / "08_seq2seq_attention" / "alignments.json")
+        return
+    if given.compare:
+        compare(COMPARED, root)
         return
     keep_freed_memory()
     torch.set_flush_denormal(True)

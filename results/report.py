@@ -212,7 +212,7 @@ def _published(runs: list[dict]) -> list[str]:
     measures = list(dict.fromkeys(name for run in runs for name in run["values"]))
     rows = [
         (run["model"], *(f"{run['values'][m]}" if m in run["values"] else "–" for m in measures), run["source"])
-        for run in runs
+        for run in sorted(runs, key=lambda run: -max(run["values"].values()))
     ]
     return ["What others report for the same test set:", "", *_table(("system", *measures, "source"), rows)]
 

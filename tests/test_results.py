@@ -3,6 +3,8 @@
 import importlib.util
 import itertools
 import math
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -191,6 +193,68 @@ def test_bleu_from_counts_is_bleu():
     assert 0 < low <= difference <= high
     low, high = intervals.bleu_interval(metric, other)
     assert low < metric.corpus_score(worse, [references]).score < high
+
+
+TRANSLATORS = """
+import tempfile, torch, multi30k
+from pathlib import Path
+from torch import nn
+
+torch.manual_seed(0)
+source, lengths = torch.tensor([[2, 4, 5, 6, 3], [2, 7, 3, 1, 1]]), torch.tensor([5, 3])
+target = torch.tensor([[2, 4, 6, 5, 3], [2, 8, 3, 1, 1]])
+for attention in (True, False):
+    recipe = {"dim": 4, "encoder_hidden": 3, "decoder_hidden": 6, "dropout": 0.0, "attention": attention}
+    model = multi30k.new_model(recipe, (9, 10))
+    expected = model(source, lengths, target, teacher_forcing=1.0)
+    torch.testing.assert_close(multi30k.forced(model, source, lengths, target), expected)
+    translations, looked = multi30k.gru_decode(model, source, lengths, 7)
+    for tokens, weights, length in zip(translations, looked, lengths):
+        assert weights.shape == (len(tokens), length)
+        torch.testing.assert_close(weights.sum(1), torch.ones(len(tokens)))
+
+# Up in a line, flat, and down in a line.
+factors = [multi30k.rate_factor(step, warmup=4, cool=5, total=20) for step in range(20)]
+assert factors[:4] == [0.25, 0.5, 0.75, 1.0] and set(factors[4:16]) == {1.0}
+assert factors[16:] == [0.8, 0.6, 0.4, 0.2]
+
+# Averaged weights are those to translate with, under the names of the model.
+model = nn.Linear(2, 1)
+averaged = multi30k.AveragedModel(model)
+averaged.update_parameters(model)
+state = {"model": {}, "averaged": averaged.state_dict()}
+assert set(multi30k.finished_weights(state)) == set(model.state_dict())
+
+# Merges are left out anew with each seed, and put together the text is the same.
+root = multi30k.data_root("multi30k").parent / "sample"
+captions = multi30k.Captions(root, {"units": "subwords", "vocabulary": 600})
+one, same, other = (captions.training_examples(0.3, seed, None) for seed in (1, 1, 2))
+assert [e.src for e in one] == [e.src for e in same] != [e.src for e in other]
+assert [captions.subwords.decode(e.trg) for e in other] == [captions.subwords.decode(e.trg) for e in captions.train]
+taught = (captions.lines[0][:5], ["Something else."] * 5)
+assert len(captions.training_examples(0.0, 0, taught)) == len(captions.train) + 5
+
+# Trained, stopped and gone on with, it ends where it would have ended without a stop.
+recipe = multi30k.RECIPES["small"] | {"vocabulary": 600, "dim": 8, "heads": 2, "depth": 1, "hidden": 8, "epochs": 2}
+recipe |= {"cool": 1, "tokens_in_a_batch": 2000}
+ends = []
+with tempfile.TemporaryDirectory() as folder:
+    for name, stops in (("whole", [2]), ("stopped", [1, 2])):
+        for epochs in stops:
+            torch.manual_seed(0)
+            model = multi30k.new_model(recipe, captions.sizes)
+            plan = recipe if epochs == 2 else recipe | {"cool": 1e-9, "epochs": 1}
+            multi30k.train(model, captions, plan, 0, Path(folder, name + ".pt"), None)
+        ends.append(model.state_dict())
+for name in ends[0]:
+    torch.testing.assert_close(ends[0][name], ends[1][name], msg=name)
+"""
+
+
+def test_translators_are_trained_and_read_as_the_script_says():
+    there = os.environ | {"PYTHONPATH": str(ROOT / "results")}
+    done = subprocess.run([sys.executable, "-c", TRANSLATORS], cwd=ROOT, env=there, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 REVIEWS = [np.array(numbers) for numbers in ([2, 3, 4, 0, 2, 3], [3, 4, 2, 3, 1, 5], [4, 0, 5, 4], [4, 0])]
