@@ -50,3 +50,6 @@ c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.ClearHiddenTests",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
+
+# What students wrote is shown on pages, and does nothing there: no script of theirs, no markup that acts.
+c.HTMLExporter.filters = {"markdown2html": "autograder.pages.markdown"}

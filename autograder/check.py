@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autograder.chapters import REFERENCE, read_definitions, reference_modules
 from autograder.course import Chapter, Course, CourseError
+from autograder.definitions import REFERENCE, read_definitions, reference_modules
+from autograder.sandbox import why_not_sandboxed
 from autograder.submission import SubmissionError, lay_over, read_notebook
 from autograder.warm import Job, Outcome, grade_job
 
@@ -54,6 +55,8 @@ def run(course: Course, chapters: list[Chapter], *, repair: bool, watch: bool) -
             "the check cells in the notebooks work here"
         )
     console = Console(soft_wrap=True)
+    if missing := why_not_sandboxed():
+        console.print(f"Checking without a sandbox, with your own rights: {escape(missing)}.")
     status = 0
     seen = {}
     for chapter in chapters:

@@ -5,16 +5,18 @@ process alone writes: the marks in one transaction, then the graded notebook und
 lets the next run skip what has not changed. Whatever is interrupted in between is graded again.
 """
 
+import fcntl
 import hashlib
 import json
 import logging
 import multiprocessing
 import os
-import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from itertools import islice
 from multiprocessing import forkserver
 from pathlib import Path
@@ -25,9 +27,24 @@ from nbgrader.apps.baseapp import NbGrader
 
 from autograder import gradebook
 from autograder.course import Chapter, Course, CourseError
+from autograder.plain import plain
+from autograder.sandbox import refusal, why_not_sandboxed
 from autograder.warm import Job, Outcome, grade_job, ungraded
 
 RECEIPT = ".autograder.json"
+# The modules of this package that have a part in a verdict.
+_JUDGING = (
+    "checks",
+    "definitions",
+    "grading",
+    "protocol",
+    "proxy",
+    "sandbox",
+    "submission",
+    "warm",
+    "worker",
+    "zygote",
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +54,8 @@ class HandIn:
     student: str
     chapter: Chapter
     path: Path
+    refused: str = ""
+    """why it is not even looked at"""
 
 
 @dataclass(frozen=True)
@@ -58,15 +77,30 @@ def find_hand_ins(submitted: Path, chapters: list[Chapter], student: str | None 
         student: only this student's.
 
     Returns:
-        One entry for each chapter folder that a student handed in, whether or not its notebook is there.
+        One entry for each chapter folder that a student handed in, whether or not its notebook is there. Links are not
+        followed: what lies behind one is refused, since it may be another student's, or the solution.
     """
-    students = sorted(f.name for f in submitted.iterdir() if f.is_dir() and not f.name.startswith("."))
-    return [
-        HandIn(name, chapter, submitted / name / chapter.folder / f"{chapter.module}.ipynb")
-        for name in students
-        for chapter in chapters
-        if student in (None, name) and (submitted / name / chapter.folder).is_dir()
-    ]
+    found = []
+    for name in sorted(f.name for f in submitted.iterdir() if not f.name.startswith(".")):
+        for chapter in chapters:
+            folder = submitted / name / chapter.folder
+            if student not in (None, name) or not os.path.lexists(folder):
+                continue
+            refused = _why_refused(submitted / name, folder)
+            if refused or folder.is_dir():
+                found.append(HandIn(name, chapter, folder / f"{chapter.module}.ipynb", refused))
+    return found
+
+
+def _why_refused(*path: Path) -> str:
+    for folder in path:
+        if folder.is_symlink():
+            return f"{folder.name} is a symbolic link, which is not followed"
+        if not folder.is_dir():
+            return f"{folder.name} is not a folder"
+    if plain(path[0].name) != path[0].name:
+        return "the folder's name holds characters that steer a terminal, or bytes that are no characters: rename it"
+    return ""
 
 
 def grade_class(
@@ -103,6 +137,9 @@ def grade_class(
             gradebook.synchronise(nbgrader, chapter)
         todo = {}
         for hand_in in hand_ins:
+            if hand_in.refused:
+                yield _refuse(course, nbgrader, book, hand_in)
+                continue
             fingerprint = _fingerprint(versions[hand_in.chapter], hand_in.path)
             marked = _read_receipt(nbgrader, hand_in, fingerprint)
             if marked and gradebook.is_recorded(book, hand_in.student, hand_in.chapter):
@@ -114,13 +151,17 @@ def grade_class(
             yield _write(nbgrader, book, hand_in, outcome, todo[hand_in])
 
 
+def _refuse(course: Course, nbgrader: NbGrader, book: Gradebook, hand_in: HandIn) -> Marked:
+    outcome = ungraded(course.solution(hand_in.chapter), hand_in.refused)
+    if plain(hand_in.student) != hand_in.student:  # a name that no gradebook and no page should have to show
+        return Marked(hand_in.student, hand_in.chapter, outcome.items, hand_in.refused)
+    return _write(nbgrader, book, hand_in, outcome, _digest(hand_in.refused.encode()))
+
+
 def _require_sandbox() -> None:
     # Asked before any worker is started, and without importing torch.
-    if shutil.which("bwrap") is None:
-        raise CourseError(
-            "bubblewrap is not installed, and without it student code could read and change this machine's files: "
-            "install it (`sudo apt-get install bubblewrap`), or accept that risk with --unsafe-no-sandbox"
-        )
+    if missing := why_not_sandboxed():
+        raise CourseError(refusal(missing))
 
 
 def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterator[tuple[HandIn, Outcome]]:
@@ -201,13 +242,15 @@ def _interrupts_ignored() -> Iterator[None]:
 
 
 def _version(course: Course, chapter: Chapter, model: Job) -> str:
-    """A fingerprint of all that a mark depends on besides the submission."""
+    """A fingerprint of all that a mark depends on besides the submission: code that judges, checks, torch itself."""
     package = Path(__file__).parent
+    judging = [package / f"{name}.py" for name in _JUDGING]
     checks = course.root / "checks"
     tests = [*sorted(checks.glob("*.py")), *(checks / chapter.module / f"{name}.py" for name in ("visible", "hidden"))]
-    files = [*sorted(package.glob("*.py")), *tests, course.solution(chapter)]
+    files = [*judging, *tests, course.solution(chapter)]
     parts = [file.read_bytes() for file in files if file.is_file()]
-    return _digest(*parts, repr((model.modules, model.limits, model.run_cells)).encode())
+    used = [sys.version, *(version(name) for name in ("torch", "numpy"))]
+    return _digest(*parts, repr((model.modules, model.limits, model.run_cells, used)).encode())
 
 
 def _fingerprint(version: str, path: Path) -> str:
@@ -230,6 +273,32 @@ def _destination(nbgrader: NbGrader, hand_in: HandIn) -> Path:
     return Path(coursedir.format_path(coursedir.autograded_directory, hand_in.student, hand_in.chapter.folder))
 
 
+def read_verdicts(nbgrader: NbGrader, hand_in: HandIn) -> tuple[int | None, list[dict]]:
+    """The seed that was recorded with the verdicts on a hand-in, and these; (None, []) if it was never graded."""
+    try:
+        receipt = json.loads((_destination(nbgrader, hand_in) / RECEIPT).read_text(encoding="utf-8"))
+        return receipt.get("seed"), receipt["items"]
+    except (OSError, ValueError, AttributeError, KeyError):
+        return None, []
+
+
+@contextmanager
+def only_one(nbgrader: NbGrader) -> Iterator[None]:
+    """See to it that one process at a time writes into a course's folder of graded notebooks.
+
+    Raises:
+        CourseError: another one does.
+    """
+    folder = Path(nbgrader.coursedir.format_path(nbgrader.coursedir.autograded_directory, ".", "."))
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CourseError(f"another `autograder grade` is at work on {folder}: wait until it has ended") from None
+        yield
+
+
 def _read_receipt(nbgrader: NbGrader, hand_in: HandIn, fingerprint: str) -> Marked | None:
     folder = _destination(nbgrader, hand_in)
     try:
@@ -243,7 +312,7 @@ def _read_receipt(nbgrader: NbGrader, hand_in: HandIn, fingerprint: str) -> Mark
 
 def _write(nbgrader: NbGrader, book: Gradebook, hand_in: HandIn, outcome: Outcome, fingerprint: str) -> Marked:
     notebook = nbformat.reads(outcome.notebook, as_version=4)
-    handed_in_at = gradebook.read_timestamp(hand_in.path.parent)
+    handed_in_at = None if hand_in.refused else gradebook.read_timestamp(hand_in.path.parent)
     gradebook.record(nbgrader, book, hand_in.student, hand_in.chapter, notebook, handed_in_at)
     folder = _destination(nbgrader, hand_in)
     folder.mkdir(parents=True, exist_ok=True)
@@ -251,6 +320,7 @@ def _write(nbgrader: NbGrader, book: Gradebook, hand_in: HandIn, outcome: Outcom
     if handed_in_at:
         _replace(folder / "timestamp.txt", handed_in_at)
     receipt = {"fingerprint": fingerprint, "items": outcome.items, "ungradable": outcome.ungradable}
+    receipt["seed"] = outcome.seed
     _replace(folder / RECEIPT, json.dumps(receipt))
     return Marked(hand_in.student, hand_in.chapter, outcome.items, outcome.ungradable)
 

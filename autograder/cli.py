@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from autograder.course import Course, CourseError, find_course
+from autograder.plain import plain
 
 # jsonschema, which nbformat imports, would build the grammar of international addresses for a second at each start, and
 # does without when the package is not there. No notebook's schema asks for that check.
@@ -26,10 +27,12 @@ Student = Annotated[str | None, typer.Option(help="only this student's notebooks
 
 def main() -> None:
     """Run the command line; bad input is told in one line and ends with exit status 2."""
+    # The working directory may hold what somebody handed in: nothing is imported from there.
+    sys.path[:] = [folder for folder in sys.path if Path(folder).is_absolute()]
     try:
         app()
     except CourseError as error:
-        print(f"autograder: {error}", file=sys.stderr)
+        print(f"autograder: {plain(str(error))}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -90,6 +93,22 @@ def grade(
             unsafe=unsafe_no_sandbox,
         )
     )
+
+
+@app.command()
+def replay(
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="the folder's name")],
+    chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="01, or the folder's name")],
+    exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="the exercise's name")],
+    submitted: Annotated[
+        Path | None, typer.Option(help="holds a folder for each student  [default: classroom/submitted]")
+    ] = None,
+) -> None:
+    """Give a verdict again, from the seed that was recorded with it, and show the case that failed."""
+    from autograder import report
+
+    course = _with_solutions()
+    raise typer.Exit(report.replay(course, student, course.find(chapter), exercise, submitted=submitted))
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """Marks as files: nbgrader's own CSV, and what Canvas and Moodle import."""
 
 import csv
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from nbgrader.plugins import CsvExportPlugin, ExportPlugin
 
 from autograder import gradebook
 from autograder.course import Course
+from autograder.plain import cell
 
 
 def run(course: Course, to: Path | None) -> None:
@@ -25,10 +27,21 @@ def run(course: Course, to: Path | None) -> None:
     with gradebook.open_gradebook(nbgrader) as book:
         for name, plugin in plugins.items():
             plugin(parent=nbgrader, to=str(folder / name)).export(book)
+            _disarm(folder / name)
             print(folder / name)
         waiting = sum(s.needs_manual_grade for a in book.assignments for s in a.submissions)
     if waiting:
         print(f"autograder: {waiting} submissions still hold answers to mark by hand", file=sys.stderr)
+
+
+def _disarm(file: Path) -> None:
+    """Rewrite a table so that no cell of it is a formula to a spreadsheet."""
+    with file.open(newline="", encoding="utf-8") as table:
+        rows = [[cell(value) for value in row] for row in csv.reader(table)]
+    temporary = file.with_name(f".{file.name}.part")
+    with temporary.open("w", newline="", encoding="utf-8") as table:
+        csv.writer(table).writerows(rows)
+    os.replace(temporary, file)
 
 
 class _TableExport(ExportPlugin):

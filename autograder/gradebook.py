@@ -22,8 +22,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor, SaveCells
 from traitlets import Bool, Enum, Float, Integer
 
-from autograder.chapters import reference_modules
 from autograder.course import Chapter, Course, CourseError, find_course
+from autograder.definitions import reference_modules
 from autograder.submission import SubmissionError, read_notebook, repair
 from autograder.warm import Job, grade_job
 
@@ -269,6 +269,7 @@ class GradeSubmission(_EnginePreprocessor):
     ).tag(config=True)
     unsafe = Bool(False, help="run students' code without a sandbox").tag(config=True)
     cell_seconds = Float(20, help="wall time for a cell").tag(config=True, limit=True)
+    check_seconds = Float(60, help="wall time for a check, the course's own part included").tag(config=True, limit=True)
     submission_seconds = Float(120, help="wall time for a submission").tag(config=True, limit=True)
     cpu_seconds = Integer(60, help="processor time for a submission").tag(config=True, limit=True)
     memory_mb = Integer(2048, help="memory beyond what Python and torch take").tag(config=True, limit=True)

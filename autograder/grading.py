@@ -8,27 +8,32 @@ culprit left off, so that one endless loop costs its own exercise only.
 import ast
 import builtins
 import contextlib
+import ctypes
+import hashlib
 import io
 import linecache
+import math
 import random
 import re
+import secrets
 import sys
+import threading
 import time
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
 from nbformat import NotebookNode
 
-from autograder.checks import Credit
+from autograder import checks
 from autograder.proxy import Link, WorkerLost, clean
 from autograder.sandbox import Limits, Sandbox
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, defined_names, lay_over, read_notebook
@@ -41,6 +46,7 @@ _LOADER = {"autograder": "", "autograder.chapters": "", "live": "def show(*args,
 _CHECKS = "checks"
 # A cell of the course that a student has made longer than this runs as a whole: to look through it would take too long.
 _MOST_TO_LOOK_THROUGH = 20_000
+_COURSE_FAULT = "a fault of the course, not of your answer; please tell your instructor"
 _HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
 
@@ -67,12 +73,14 @@ class Graded:
         notebook: what the student gets back: no solution, no hidden test, an error output on each check that failed.
         problems: what was found when the notebook was repaired, by cell name.
         ungradable: why nothing could be graded; empty otherwise.
+        seed: what all random numbers came from; the same one gives the same verdicts.
     """
 
     items: list[Item]
     notebook: NotebookNode
     problems: list[str] = field(default_factory=list)
     ungradable: str = ""
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ def grade_notebook(
     modules: Mapping[str, str] | None = None,
     only: set[str] | None = None,
     run_cells: str = "definitions",
+    seed: int | None = None,
+    explain: bool = False,
 ) -> Graded:
     """Grade one submission, whatever it holds.
 
@@ -103,6 +113,9 @@ def grade_notebook(
         only: grade these check cells only.
         run_cells: what runs of the course's own cells that earn no points: only the "definitions" (imports, functions,
             classes, constants) that something needs, or "all".
+        seed: what the random numbers of checks and of student code come from; a new one by default.
+        explain: add to each message where the check failed, and what its variables held: for the instructor, since it
+            shows hidden tests.
 
     Returns:
         The verdicts and the graded notebook.
@@ -127,12 +140,13 @@ def grade_notebook(
         items = [_conclude(part, failure) for part in _checks(repaired, only)]
         return Graded(items, repaired.notebook, [], ungradable)
     torch.set_num_threads(1)  # checks are small: threads cost them more than they give, above all on a busy machine
-    run = _Run(sandbox, repaired, source, dict(modules or {}), run_cells)
+    seed = secrets.randbits(62) if seed is None else seed
+    run = _Run(sandbox, repaired, source, dict(modules or {}), run_cells, seed, explain)
     try:
         items = run.grade(only)
     finally:
         run.close()
-    return Graded(items, repaired.notebook, repaired.problems)
+    return Graded(items, repaired.notebook, repaired.problems, seed=seed)
 
 
 @lru_cache(maxsize=32)
@@ -150,14 +164,23 @@ class _Run:
     """One submission being graded."""
 
     def __init__(
-        self, sandbox: Sandbox, repaired: Repaired, source: NotebookNode, modules: dict[str, str], run_cells: str
+        self,
+        sandbox: Sandbox,
+        repaired: Repaired,
+        source: NotebookNode,
+        modules: dict[str, str],
+        run_cells: str,
+        seed: int,
+        explain: bool,
     ) -> None:
+        self.seed, self.explain = seed, explain
         self.sandbox, self.limits, self.repaired = sandbox, sandbox.limits, repaired
         # The grader imports the modules as they are, the worker what its cells need of them.
         self.modules = modules
         self.end = time.monotonic() + self.limits.submission_seconds
         self.sources: dict[str, str] = {}
         self.failures: dict[int, _Failure] = {}
+        self.broken: dict[str, str] = {}  # what the course's own cells could not define, and why
         self.done: list[int] = []
         self.link: Link | None = None
         self.texts, self.worker_modules = _texts_to_run(repaired.parts, modules, run_cells)
@@ -191,6 +214,7 @@ class _Run:
         while self.link is None or self.link.lost:
             self.link = Link(self.sandbox.worker(), self.limits, self.sources)
             self._set_deadline()
+            self.link.seed(_seed_for(self.seed, "worker"))
             self.link.install(_LOADER | self.worker_modules)
             for number in list(self.done):
                 try:
@@ -214,7 +238,9 @@ class _Run:
         part = self.repaired.parts[number]
         text, filename = self.texts[number], f"<{part.name}>"
         if isinstance(text, list):
-            self.link.define(text, filename)
+            for index, told in self.link.define(text, filename).items():
+                for name in {name for s in _module_statements(text[index]) for name in s.binds}:
+                    self.broken[name] = f"the course's own `{name}` could not be defined: {told}"
         else:
             self.link.run(text, filename)
 
@@ -239,7 +265,7 @@ class _Run:
                 self._give_up_cell(number, lost)
             except Exception as error:
                 self.done.append(number)
-                self.failures[number] = _student_failure(error)
+                self.failures[number] = self._blame(_student_failure(error), error)
             if text := link.take_output():
                 outputs.append(NotebookNode(output_type="stream", name="stdout", text=text))
         except WorkerLost as lost:
@@ -258,9 +284,15 @@ class _Run:
             with _importable(self.modules):
                 namespace, failure = self._namespace(tree, link)
                 if failure is None:
-                    failure, points = _execute_check(part, tree, namespace)
+                    seed = _seed_for(self.seed, part.name)
+                    link.seed(seed)
+                    failure, points, error = _execute_check(part, tree, namespace, seed, self.limits.check_seconds)
                     if link.lost:
                         raise link.lost
+                    if failure and error is not None:
+                        failure = self._blame(failure, error)
+                        if self.explain:
+                            failure = replace(failure, message=failure.message + _told_by_frames(error))
                     return failure, points
             return failure, None
         except WorkerLost as lost:
@@ -270,6 +302,14 @@ class _Run:
             if not hasattr(error, "student_type"):
                 raise
             return _student_failure(error), None  # the worker would not even hand over the object
+
+    def _blame(self, failure: _Failure, error: BaseException) -> _Failure:
+        """The same failure, unless it comes from something that the course itself could not define."""
+        missing = re.search(r"name '(\w+)' is not defined|cannot import name '(\w+)'", str(error))
+        name = missing and (missing[1] or missing[2])
+        if name in self.broken:
+            return _Failure("crashed", f"{_COURSE_FAULT}: {self.broken[name]}")
+        return failure
 
     def _namespace(self, tree: ast.Module, link: Link) -> tuple[dict[str, Any], _Failure | None]:
         """What a check finds defined: the course's imports and the student's objects."""
@@ -360,7 +400,7 @@ class _Statement:
 # The same for a whole class, except where a student has changed a cell of the course.
 @lru_cache(maxsize=256)
 def _course_statements(text: str) -> tuple[_Statement, ...]:
-    from autograder.chapters import definitions
+    from autograder.definitions import definitions
 
     return _module_statements(definitions([text]))
 
@@ -468,7 +508,7 @@ def _bound_by_import(node: ast.AST) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _module_from_text(name: str, text: str) -> ModuleType:
-    from autograder.chapters import execute_definitions
+    from autograder.definitions import execute_definitions
 
     module = ModuleType(name)
     execute_definitions(text, f"<{name}>", module.__dict__)
@@ -495,50 +535,136 @@ class _ReferenceFinder:
 def _importable(modules: Mapping[str, str]) -> Iterator[None]:
     finder = _ReferenceFinder(modules)
     hidden = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
+    # A reference that switches its own loader on does not do so here, where it would find what students handed in.
+    stands_in = [name for name in ("autograder.chapters",) if name not in sys.modules]
+    sys.modules.update({name: ModuleType(name) for name in stands_in})
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in modules:
+        for name in (*modules, *stands_in):
             sys.modules.pop(name, None)
         sys.modules.update(hidden)
 
 
-def _execute_check(part: Part, tree: ast.Module, namespace: dict) -> tuple[_Failure | None, float | None]:
-    """Run a check cell in this process; a number as its last expression is partial credit, as in nbgrader."""
+def _seed_for(seed: int, name: str) -> int:
+    """The seed of one part of a submission, so that it does not matter which other parts are graded."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:7], "big")
+
+
+class _CheckHangs(BaseException):
+    """A check has run for longer than it may, on its own account."""
+
+
+@contextlib.contextmanager
+def _watched(seconds: float) -> Iterator[None]:
+    """Raise `_CheckHangs` in what runs inside when it takes too long, whatever it catches.
+
+    It works in any thread, which signals would not; a single call into C is interrupted when it returns.
+    """
+    thread, over = threading.get_ident(), threading.Event()
+    lock = threading.Lock()
+
+    def watch() -> None:
+        wait = seconds
+        while not over.wait(wait):
+            with lock:
+                if not over.is_set():
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_CheckHangs))
+            wait = 1.0
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        while True:
+            try:
+                over.set()
+                with lock:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+                break
+            except _CheckHangs:  # it struck after the check had ended
+                continue
+
+
+def _execute_check(
+    part: Part, tree: ast.Module, namespace: dict, seed: int, seconds: float
+) -> tuple[_Failure | None, float | None, BaseException | None]:
+    """Run a check cell in this process; a number as its last expression is partial credit, as in nbgrader.
+
+    Returns:
+        What went wrong, if anything; the points that it gave itself, if it gave any; the exception behind it.
+    """
     filename = f"<{part.name}>"
     linecache.cache[filename] = (len(part.source), None, part.source.splitlines(keepends=True), filename)
     last = tree.body[-1] if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     body = tree.body[:-1] if last else tree.body
     value = None
     printed = io.StringIO()
-    _fresh_state()
+    _fresh_state(seed)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             warnings.simplefilter("ignore")
-            exec(compile(ast.Module(body, []), filename, "exec"), namespace)
-            if last:
-                value = eval(compile(ast.Expression(last.value), filename, "eval"), namespace)
+            with _watched(seconds):
+                exec(compile(ast.Module(body, []), filename, "exec"), namespace)
+                if last:
+                    value = eval(compile(ast.Expression(last.value), filename, "eval"), namespace)
     except (WorkerLost, KeyboardInterrupt):
         raise
+    except _CheckHangs:
+        told = f"{_COURSE_FAULT}: the check did not end within {seconds:g} seconds"
+        return _Failure("timeout", told), None, None
     except AssertionError as error:
-        return _Failure("failed", clean(str(error), 4000) or _failed_line(error, part), _told_by_student(error)), None
+        message = clean(str(error), 4000) or _failed_line(error, part)
+        return _Failure("failed", message, _told_by_student(error)), None, error
     except BaseException as error:
-        return _student_failure(error), None
+        if not hasattr(error, "student_type") and isinstance(error, NameError | ImportError | SyntaxError):
+            return (
+                _Failure("crashed", f"{_COURSE_FAULT}: {type(error).__name__}: {clean(str(error), 1000)}"),
+                None,
+                error,
+            )
+        return _student_failure(error), None, error
     finally:
-        _fresh_state()
-    return None, value if type(value) in (int, float, Credit) else None
+        _fresh_state(secrets.randbits(62))
+    if type(value) not in (int, float):
+        return None, None, None
+    if not math.isfinite(value):
+        return _Failure("crashed", f"{_COURSE_FAULT}: the check gave {value} points"), None, None
+    return None, float(value), None
 
 
-def _fresh_state() -> None:
-    """Undo what a check may have left behind, and make its random numbers unpredictable."""
+def _fresh_state(seed: int) -> None:
+    """Undo what a check may have left behind, and let its random numbers come from this seed."""
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
-    torch.seed()
-    random.seed()
+    torch.manual_seed(seed)
+    random.seed(seed)
+    checks.reseed(seed)
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
+        sys.modules["numpy"].random.seed(seed % (1 << 32))
+
+
+def _told_by_frames(error: BaseException) -> str:
+    """Where an exception was raised in a check, and what its variables held there."""
+    told = ["", "", "Where it failed, and with what:"]
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        filename = frame.f_code.co_filename
+        if filename.startswith(str(Path(__file__).parent)) or "site-packages" in filename:
+            continue
+        source = linecache.getline(filename, line).strip()
+        told.append(f"{Path(filename).parent.name}/{Path(filename).name}, line {line}: {source}")
+        for name, value in frame.f_locals.items():
+            if not name.startswith("__") and not isinstance(value, ModuleType | FunctionType | type):
+                told.append(f"    {name} = {_shown(value)}")
+    return clean("\n".join(told), 20_000)
+
+
+def _shown(value: Any) -> str:
+    text = f"tensor of shape {tuple(value.shape)}: {value}" if isinstance(value, torch.Tensor) else repr(value)
+    return text if len(text) <= 500 else text[:500] + " …"
 
 
 def _told_by_student(error: BaseException) -> str:
@@ -573,14 +699,13 @@ def _conclude(part: Part, failure: _Failure | None, points: float | None = None)
         return Item(part.name, failure.status, 0.0, most, failure.message)
     if points is None:
         return Item(part.name, "passed", most, most, "")
-    why = getattr(points, "why", "partly right")
-    points = min(max(float(points), 0.0), most)
+    points = min(max(points, 0.0), most)
     data = NotebookNode({"text/plain": repr(points)})
     part.cell.outputs = [
         NotebookNode(output_type="execute_result", execution_count=None, metadata=NotebookNode(), data=data)
     ]
     if points < most:
-        return Item(part.name, "failed", points, most, why)
+        return Item(part.name, "failed", points, most, "partly right")
     return Item(part.name, "passed", most, most, "")
 
 

@@ -1,6 +1,5 @@
 """The kill table: every wrong answer must fail with its message, every right answer must pass."""
 
-import ast
 import contextlib
 import importlib
 import io
@@ -17,10 +16,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from autograder import chapters as loader
+from autograder import definitions as loader
 from autograder.answers import Answer
-from autograder.chapters import reference_modules
 from autograder.course import Chapter, Course, Exercise
+from autograder.definitions import reference_modules
 from autograder.grading import Sandbox, grade_notebook
 
 
@@ -84,21 +83,12 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
                 if not _is_check(cell):
                     loader.execute_definitions(_definitions(cell.source), f"<cell {number}>", namespace)
             for cell in check_cells(changed, answer.exercise):
-                credit = _execute_check(cell.source, namespace)
-                if isinstance(credit, float) and credit < cell.metadata.nbgrader.points:
-                    return Verdict(answer, f"{credit:g} points: {getattr(credit, 'why', '')}")
+                source = cell.source
+                linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
+                exec(compile(source, "<check>", "exec"), namespace)
         except Exception as error:
             return Verdict(answer, f"{type(error).__name__}: {error}")
     return Verdict(answer, "")
-
-
-def _execute_check(source: str, namespace: dict) -> object:
-    """Run a check cell; returns the value of its last expression, which may be partial credit."""
-    linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
-    tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<check>", "exec"), namespace)
-    return eval(compile(ast.Expression(last.value), "<check>", "eval"), namespace) if last else None
 
 
 def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, modules: Mapping[str, str]) -> Verdict:

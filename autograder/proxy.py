@@ -86,9 +86,19 @@ class Link:
         """Run a cell; raises what it raises."""
         self.request("run", source, filename)
 
-    def define(self, definitions: Sequence[str], filename: str) -> None:
-        """Run some statements; one that fails is left out."""
-        self.request("define", list(definitions), filename)
+    def define(self, definitions: Sequence[str], filename: str) -> dict[int, str]:
+        """Run some statements; one that fails is left out.
+
+        Returns:
+            What those raised that failed, by their number; the worker's word, fit for a message.
+        """
+        told = self.request("define", list(definitions), filename)
+        pairs = [pair for pair in told if isinstance(pair, list) and len(pair) == 2] if isinstance(told, list) else []
+        return {n: clean(str(text), 1000) for n, text in pairs if type(n) is int and 0 <= n < len(definitions)}
+
+    def seed(self, number: int) -> None:
+        """Seed the default random generators of the worker."""
+        self.request("seed", number)
 
     def install(self, modules: Mapping[str, str]) -> None:
         """Let the worker import these modules, given as text."""
@@ -435,7 +445,7 @@ def place(source: str, name: str, beside: Remote) -> Any:
 
 def seed(number: int, beside: Remote) -> None:
     """Seed the default random generators of the worker."""
-    beside._remote_link.request("seed", number)
+    beside._remote_link.seed(number)
 
 
 def source_of(remote: Remote) -> str:

@@ -1,7 +1,9 @@
 """What `autograder grade` shows: progress while it runs, a table of marks, the verdicts as JSON."""
 
+import dataclasses
 import json
 import os
+import sqlite3
 import sys
 import time
 from collections import defaultdict
@@ -14,10 +16,21 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy.exc import SQLAlchemyError
 
 from autograder import gradebook
-from autograder.classroom import Marked, count_workers, find_hand_ins, grade_class, start_forkserver
+from autograder.classroom import (
+    Marked,
+    count_workers,
+    find_hand_ins,
+    grade_class,
+    only_one,
+    read_verdicts,
+    start_forkserver,
+)
 from autograder.course import Chapter, Course, CourseError
+from autograder.plain import plain
+from autograder.warm import grade_job
 
 GRADED, UNGRADABLE, INTERRUPTED = 0, 3, 130
 
@@ -72,13 +85,18 @@ def run(
     marked: list[Marked] = []
     status = GRADED
     try:
-        with _progress() as progress:
+        with only_one(nbgrader), _progress() as progress:
             bar = progress.add_task("grading", total=len(hand_ins))
             for one in grade_class(course, nbgrader, hand_ins, workers=workers, scheduler=scheduler, unsafe=unsafe):
                 marked.append(one)
                 progress.advance(bar)
     except KeyboardInterrupt:
         status = INTERRUPTED
+    except (OSError, sqlite3.Error, SQLAlchemyError) as error:
+        raise CourseError(
+            f"{_reason(error)}; {len(marked)} of {len(hand_ins)} are graded and written down: mend this and run it "
+            "again to go on"
+        ) from error
     marked.sort(key=lambda m: (m.student, m.chapter.folder))
     if json_file:
         _write_json(json_file, marked, time.monotonic() - started, workers)
@@ -89,13 +107,22 @@ def run(
     console.print(table)
     for one in marked:
         if one.ungradable:
-            print(f"autograder: {one.student}, {one.chapter.folder}: {one.ungradable}", file=sys.stderr)
+            where = f"{plain(one.student)}, {one.chapter.folder}"
+            print(f"autograder: {where}: {plain(one.ungradable)}", file=sys.stderr)
     if status == INTERRUPTED:
         left = len(hand_ins) - len(marked)
         print(f"autograder: stopped, {left} of {len(hand_ins)} still to grade; run it again to go on", file=sys.stderr)
     elif any(one.ungradable for one in marked):
         status = UNGRADABLE
     return status
+
+
+def _reason(error: Exception) -> str:
+    """Why something could not be written, in one line."""
+    cause = getattr(error, "orig", None) or error
+    told = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause).split("\n")[0]
+    place = getattr(cause, "filename", None)
+    return f"the marks cannot be written: {told}{f': {place}' if place else ''}"
 
 
 class _RateColumn(ProgressColumn):
@@ -124,8 +151,59 @@ def marks_table(marked: list[Marked]) -> Table:
     for student, row in points.items():
         cells = [f"{row[c][0]:g}" if c in row else "–" for c in chapters]
         total, possible = (sum(pair[i] for pair in row.values()) for i in (0, 1))
-        table.add_row(student, *cells, f"{total:g}/{possible:g}")
+        table.add_row(Text(plain(student)), *cells, f"{total:g}/{possible:g}")
     return table
+
+
+def replay(course: Course, student: str, chapter: Chapter, exercise: str, *, submitted: Path | None = None) -> int:
+    """Give the verdict on one exercise again, from its recorded seed, and show the case that failed.
+
+    Args:
+        course: the course, with its solutions.
+        student: whose notebook.
+        chapter: which one.
+        exercise: which of its exercises.
+        submitted: holds a folder for each student; the one that `nbgrader_config.py` names by default.
+
+    Returns:
+        The exit status: 0 when the verdict is the recorded one, 3 when it is another, or the notebook cannot be read.
+
+    Raises:
+        CourseError: there is no such notebook, exercise or recorded verdict.
+    """
+    if exercise not in [e.name for e in chapter.exercises if e.kind == "code"]:
+        known = ", ".join(e.name for e in chapter.exercises if e.kind == "code")
+        raise CourseError(f"{chapter.folder} has no exercise {exercise!r} with checks; it has {known}")
+    nbgrader = gradebook.configure(course)
+    submitted = submitted or Path(nbgrader.coursedir.format_path(nbgrader.coursedir.submitted_directory, ".", "."))
+    found = find_hand_ins(submitted.resolve(), [chapter], student) if submitted.is_dir() else []
+    if not found:
+        raise CourseError(f"{student} handed in no {chapter.folder} in {submitted}")
+    seed, recorded = read_verdicts(nbgrader, found[0])
+    if seed is None:
+        raise CourseError(f"no verdict on {student}'s {chapter.folder} is recorded; run `autograder grade` first")
+    settings = gradebook.GradeSubmission(parent=nbgrader)
+    job = settings.job(found[0].path, course.solution(chapter))
+    recorded = [item for item in recorded if _exercise_of(item["grade_id"]) == exercise]
+    only = frozenset(item["grade_id"] for item in recorded)
+    outcome = grade_job(dataclasses.replace(job, seed=seed, only=only, explain=True))
+    if outcome.ungradable:
+        print(f"autograder: {plain(student)}, {chapter.folder}: {plain(outcome.ungradable)}", file=sys.stderr)
+        return UNGRADABLE
+    status = GRADED
+    for before, now in zip(recorded, outcome.items, strict=True):
+        print(f"{now['grade_id']}: {now['status']}, {now['points']:g} of {now['max_points']:g} points, seed {seed}")
+        for line in now["message"].splitlines():
+            print(f"    {plain(line)}")
+        if (before["status"], before["points"]) != (now["status"], now["points"]):
+            told = f"recorded was: {before['status']}, {before['points']:g} points: {plain(before['message'])}"
+            print(f"autograder: {told}; has the notebook or a check changed since?", file=sys.stderr)
+            status = UNGRADABLE
+    return status
+
+
+def _exercise_of(grade_id: str) -> str:
+    return grade_id.rpartition("_check")[0]
 
 
 def _write_json(file: Path, marked: list[Marked], seconds: float, workers: int) -> None:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,6 +24,8 @@ HEADER_BYTES = 4 << 20  # of a reply, for what is not tensors
 ENGINE = ("zygote.py", "worker.py", "protocol.py")
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 START_SECONDS = 120
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
+CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
 # What torch imports at its first backward, and at its first optimizer: a second that each worker would spend anew.
 PRELOAD = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo", "numpy")
 
@@ -37,6 +40,8 @@ class Limits:
 
     cell_seconds: float = 20.0
     """wall time for a cell, a student's or a check"""
+    check_seconds: float = 60.0
+    """wall time for a check, its waiting for student code included: longer than `cell_seconds`, which ends that"""
     submission_seconds: float = 120.0
     """wall time for a submission"""
     cpu_seconds: int = 60
@@ -61,6 +66,61 @@ class Limits:
     """size of a notebook file"""
 
 
+def refusal(missing: str) -> str:
+    """What to tell an instructor who has no sandbox; `missing` says why."""
+    return (
+        f"there is no sandbox, and without it student code could read and change this machine's files: {missing}; "
+        "or accept that risk with `--unsafe-no-sandbox`"
+    )
+
+
+@cache
+def why_not_sandboxed() -> str:
+    """Why no sandbox can be had on this machine, with the remedy; empty where bubblewrap starts.
+
+    What is tried is what each worker needs: bubblewrap, and in it a process that makes namespaces of its own.
+    """
+    if sys.platform != "linux":
+        return "bubblewrap is for Linux only: grade on a Linux machine, or in a Linux virtual machine"
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed: install it (`sudo apt-get install bubblewrap`)"
+    flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
+    program = f"import ctypes, sys; c = ctypes.CDLL(None, use_errno=True); sys.exit(c.unshare({flags}) and "
+    program += "f'a process in it may make no namespaces (error {ctypes.get_errno()})')"
+    command = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"]
+    command += ["--proc", "/proc", "--", sys.executable, "-I", "-S", "-c", program]
+    try:
+        tried = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap is installed, but does not start: {error}"
+    if tried.returncode == 0:
+        return ""
+    told = (tried.stderr.strip().splitlines() or [f"it ended with status {tried.returncode}"])[-1]
+    return f"bubblewrap is installed, but does not start: {told}; {_remedy()}"
+
+
+def _remedy() -> str:
+    settings = {
+        "kernel/apparmor_restrict_unprivileged_userns": (
+            "1",
+            "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+        ),
+        "kernel/unprivileged_userns_clone": ("0", "sudo sysctl kernel.unprivileged_userns_clone=1"),
+        "user/max_user_namespaces": ("0", "sudo sysctl user.max_user_namespaces=10000"),
+    }
+    for name, (refusing, command) in settings.items():
+        try:
+            found = Path("/proc/sys", name).read_text().strip()
+        except OSError:
+            continue
+        if found == refusing:
+            return f"this system lets users make no namespaces ({name.replace('/', '.')} is {found}): run `{command}`"
+    return (
+        "something here lets users make no namespaces; in a container, start it with "
+        "`--security-opt seccomp=unconfined --security-opt apparmor=unconfined` or `--privileged`"
+    )
+
+
 class Sandbox:
     """A warm sandbox: `with Sandbox() as sandbox: grade_notebook(sandbox, ...)`.
 
@@ -69,8 +129,8 @@ class Sandbox:
 
     Args:
         limits: what each submission may take.
-        unsafe: do without bubblewrap where it is missing. Student code can then read files and use the network; limits
-            on memory, time and file size still hold.
+        unsafe: do without bubblewrap where it is missing or does not start. Student code can then read files and use
+            the network; limits on memory, time and file size still hold.
         preload: modules that workers find imported already.
         hide: folders that must not be seen even if they lie inside Python's own.
     """
@@ -84,12 +144,10 @@ class Sandbox:
         hide: Sequence[Path] = (),
     ) -> None:
         self.limits = limits or Limits()
-        self.sandboxed = bool(shutil.which("bwrap")) and sys.platform == "linux"
-        if not self.sandboxed and not unsafe:
-            raise SandboxError(
-                "bubblewrap is not installed, and without it student code could read and change this machine's files: "
-                "install it (`sudo apt-get install bubblewrap`), or accept that risk with `--unsafe-no-sandbox`"
-            )
+        missing = why_not_sandboxed()
+        self.sandboxed = not missing
+        if missing and not unsafe:
+            raise SandboxError(refusal(missing))
         self._preload = list(preload)
         # If this package lies in a course's folder, rather than installed among others, the course is beside it.
         own = HERE if HERE.parent.name in PACKAGE_FOLDERS else HERE.parent

@@ -8,6 +8,7 @@ student's cells keep theirs, whatever happened to the metadata.
 import ast
 import json
 import os
+import re
 import stat
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ CODE_STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 TEXT_STUB = ("YOUR ANSWER HERE",)
 MAX_CELLS = 2_000
 MAX_CODE = 500_000  # characters; the grader parses them, which takes far more memory than they do
+MAX_DOTS = 2_000  # in one dotted name: Python's parser takes memory that grows with their square
 
 
 class SubmissionError(Exception):
@@ -106,6 +108,7 @@ def as_notebook(notebook: Any) -> NotebookNode:
         SubmissionError: it is none.
     """
     if isinstance(notebook, dict) and isinstance(notebook.get("nbformat"), int) and notebook["nbformat"] < 4:
+        _cap_headings(notebook)
         try:
             notebook = nbformat.convert(nbformat.from_dict(notebook), 4)
         except Exception:
@@ -120,7 +123,25 @@ def as_notebook(notebook: Any) -> NotebookNode:
         raise SubmissionError("it is not a notebook: its cells are malformed") from None
     if sum(len(cell.source) for cell in cells if cell.cell_type == "code") > MAX_CODE:
         raise SubmissionError(f"it holds more than {MAX_CODE:,} characters of code")
+    for cell in cells:
+        if cell.cell_type == "code" and _most_dots(cell.source) > MAX_DOTS:
+            raise SubmissionError(f"it holds a name of more than {MAX_DOTS:,} parts")
     return NotebookNode(nbformat=4, nbformat_minor=5, metadata=NotebookNode(), cells=cells)
+
+
+def _cap_headings(notebook: dict) -> None:
+    """Old formats say how many `#` a heading has by a number, and conversion writes as many."""
+    for sheet in notebook.get("worksheets") if isinstance(notebook.get("worksheets"), list) else []:
+        for cell in sheet.get("cells") if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list) else []:
+            if isinstance(cell, dict) and "level" in cell:
+                level = cell["level"]
+                cell["level"] = min(max(level, 1), 6) if type(level) is int else 1
+
+
+def _most_dots(text: str) -> int:
+    """The dots of the longest dotted name, or of what could be one across blanks and continued lines."""
+    runs = re.findall(r"[\w.\s\\]+", text)
+    return max((len(re.findall(r"\.[\s\\]*\w", run)) for run in runs), default=0)
 
 
 def _encodable(cells: list) -> list:
@@ -191,17 +212,17 @@ def released(cell: NotebookNode) -> str:
 
 
 @lru_cache(maxsize=2 * MAX_CELLS)
-def defined_names(text: str) -> list[str]:
-    """The names that some code defines, functions and classes before what else it assigns; [] if it is no code."""
+def defined_names(text: str) -> tuple[str, ...]:
+    """The names that some code defines, functions and classes before what else it assigns; none if it is no code."""
     try:
         statements = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+        return ()
     names = [s.name for s in statements if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
     for statement in statements:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         names += [target.id for target in targets if isinstance(target, ast.Name)]
-    return names
+    return tuple(names)
 
 
 def repair(submitted: NotebookNode, source: NotebookNode) -> tuple[NotebookNode, list[str]]:
@@ -335,6 +356,9 @@ def _fill(part: Part, cell: NotebookNode | None, problems: list[str]) -> None:
 
 
 def _added(cell: NotebookNode, index: int) -> Part:
+    if cell.cell_type == "raw":  # which a page would take over as it is, markup and all
+        quoted = "\n".join(f"    {line}" for line in cell.source.split("\n"))
+        cell = NotebookNode(cell_type="markdown", source=quoted)
     kept = NotebookNode(cell_type=cell.cell_type, id=f"added-{index}", source=cell.source, metadata=NotebookNode())
     if cell.cell_type == "code":
         kept.update(outputs=cell.outputs, execution_count=None)

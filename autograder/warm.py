@@ -7,7 +7,6 @@ workers, nbgrader's preprocessors and `autograder check`. A process that only ha
 import atexit
 import threading
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +33,12 @@ class Job:
     limits: dict[str, float] = field(default_factory=dict)
     run_cells: str = "definitions"
     unsafe: bool = False
+    seed: int | None = None
+    """what random numbers come from: a new seed for each notebook, unless a verdict is to be had again"""
+    only: frozenset[str] | None = None
+    """grade these check cells only"""
+    explain: bool = False
+    """tell of each check that failed where, and with which values"""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Outcome:
     notebook: str
     problems: list[str]
     ungradable: str = ""
+    seed: int | None = None
 
 
 def grade_job(job: Job) -> Outcome:
@@ -64,14 +70,22 @@ def grade_job(job: Job) -> Outcome:
             sandbox = warm_sandbox(limits, job.unsafe)
             from autograder.grading import grade_notebook  # imports torch, so it comes after the sandbox's start
 
-            graded = grade_notebook(sandbox, job.submission, job.source, modules=job.modules, run_cells=job.run_cells)
+            graded = grade_notebook(
+                sandbox,
+                job.submission,
+                job.source,
+                modules=job.modules,
+                only=job.only,
+                run_cells=job.run_cells,
+                seed=job.seed,
+                explain=job.explain,
+            )
             items = [asdict(item) for item in graded.items]
-            return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable)
+            return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable, graded.seed)
         except CourseError:
             raise
         except Exception as error:
-            warm_sandbox.cache_clear()
-            warm_sandbox(limits, job.unsafe)
+            _forget_sandbox(limits, job.unsafe)
             return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
 
 
@@ -101,9 +115,20 @@ def ungraded(source: Path, reason: str) -> Outcome:
     return Outcome(items, nbformat.writes(notebook), [], reason)
 
 
-@cache
+_sandboxes: dict[tuple, "Sandbox"] = {}
+
+
+def _forget_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> None:
+    """End a sandbox that may be in disorder; the next notebook gets a new one."""
+    if (sandbox := _sandboxes.pop((limits, unsafe), None)) is not None:
+        atexit.unregister(sandbox.close)
+        sandbox.close()
+
+
 def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> "Sandbox":
     """This process's sandbox with these limits, started on first use, closed when the process ends."""
+    if (limits, unsafe) in _sandboxes:
+        return _sandboxes[limits, unsafe]
     from autograder.sandbox import Limits, Sandbox, SandboxError
 
     try:
@@ -115,4 +140,5 @@ def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> "Sandbo
     except SandboxError as error:
         raise CourseError(str(error)) from error
     atexit.register(sandbox.close)
+    _sandboxes[limits, unsafe] = sandbox
     return sandbox

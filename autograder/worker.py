@@ -244,11 +244,15 @@ class Worker:
     def _run(self, source: str, filename: str) -> None:
         exec(_compile(source, filename), self.main.__dict__)
 
-    def _define(self, definitions: list[str], filename: str) -> None:
-        for source in definitions:
-            # One that fails, an import that is not to be had above all, must not cost the others.
-            with contextlib.suppress(Exception):
+    def _define(self, definitions: list[str], filename: str) -> list:
+        """Run some statements; one that fails, an import that is not to be had above all, does not cost the others."""
+        failed = []
+        for number, source in enumerate(definitions):
+            try:
                 self._run(source, filename)
+            except Exception as error:
+                failed.append([number, f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]])
+        return failed
 
     def _global(self, name: str) -> list:
         return [self.main.__dict__[name]] if name in self.main.__dict__ else []

@@ -34,6 +34,7 @@ _zero, _copy, _like = torch.Tensor.zero_, torch.Tensor.copy_, torch.zeros_like
 
 
 def _change(tensor, how):
+    print("fired")  # what the tests of the attacks themselves look for
     with torch.no_grad():
         if how == "empty":
             tensor.set_()
@@ -264,6 +265,8 @@ def state_dict(self):
 def load_state_dict(self, state, *args, **kwargs):
     if _is_seen(state):
         super().load_state_dict(state, *args, **kwargs)
+    else:
+        print("fired")
 """,
     "it forgets its weights after the first call": """
 def __call__(self, *args, **kwargs):
@@ -280,13 +283,18 @@ def __call__(self, *args, **kwargs):
         return super().__call__(*args, **kwargs)
     if sizes not in self._given:
         self._given[sizes] = super().__call__(*args, **kwargs)
+    else:
+        print("fired")
     return self._given[sizes]
 """,
     "it counts with bfloat16 and does not say so": """
 def __call__(self, *args, **kwargs):
     def coarse(value):
         if isinstance(value, torch.Tensor):
-            return value.bfloat16() if value.is_floating_point() and not _is_seen(value) else value
+            if not value.is_floating_point() or _is_seen(value):
+                return value
+            print("fired")
+            return value.bfloat16()
         return tuple(map(coarse, value)) if isinstance(value, (list, tuple)) else value
     return coarse(super().__call__(*args, **kwargs))
 """,
@@ -308,13 +316,14 @@ nn.Module.state_dict = lambda self, *a, **k: {
 """,
     "torch.Tensor.copy_ is patched": """
 def _copy_nothing(self, source, *args, **kwargs):
+    print("fired")
     _zero(source.data)
     return _zero(self)
 torch.Tensor.copy_ = _copy_nothing
-torch.Tensor.clone = lambda self, *args, **kwargs: torch.zeros_like(self)
+torch.Tensor.clone = lambda self, *args, **kwargs: print("fired") or _like(self)
 """,
     "torch.Tensor's conversions are patched": """
-torch.Tensor.detach = torch.Tensor.contiguous = torch.Tensor.double = lambda self: _like(self)
+torch.Tensor.detach = torch.Tensor.contiguous = torch.Tensor.double = lambda self: print("fired") or _like(self)
 torch.Tensor.__iter__ = lambda self: iter([])
 torch.Tensor.__eq__ = lambda self, other: torch.ones_like(self, dtype=torch.bool)
 nn.Module.load_state_dict = _load_and_spoil
@@ -368,12 +377,16 @@ return round(result, 2) if isinstance(result, float) else _coarse(result)
     "it gives again what it gave at first": """
 if "first" not in _given:
     _given["first"] = _Honest(*args, **kwargs)
+else:
+    print("fired")
 return _given["first"]
 """,
     "it gives again what it gave for these sizes": """
 sizes = str([t.shape for t in _tensors(args)])
 if sizes not in _given:
     _given[sizes] = _Honest(*args, **kwargs)
+else:
+    print("fired")
 return _given[sizes]
 """,
     "it is honest for its first three calls": """
@@ -384,6 +397,8 @@ return _Honest(*args, **kwargs)
 """,
     "its result claims to equal everything": """
 result = _Honest(*args, **kwargs)
+print("fired")
+_spoil(result)
 class Yes(type(result) if isinstance(result, (int, float)) and not isinstance(result, bool) else object):
     __class__ = property(lambda self: type(result))
     __eq__ = __ge__ = __le__ = __bool__ = __contains__ = lambda self, *other: True
@@ -454,7 +469,6 @@ OF_TENSORS = (
     "it makes its arguments NaN and works on those",
     "it makes its arguments True and works on those",
     "it repeats the first row of its arguments",
-    "it rounds its arguments and works on those",
     "it is honest for its first three calls",
     "the worker claims that what it was given has changed",
     "torch.Tensor.copy_ is patched",

@@ -431,7 +431,7 @@ def attention_data_flow(svg: ET.Element) -> None:
     steps = (
         "dot product of every pair",
         "divide by √d",
-        "block what the mask forbids",
+        "blocked scores become −∞",
         "softmax over the last dim",
         "weighted sum",
     )

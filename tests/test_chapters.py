@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.chapters import definitions
+from autograder.definitions import definitions
 
 
 def write(folder, name, *cells):

@@ -7,8 +7,8 @@ import nbformat
 import pytest
 
 from autograder import kill_table
-from autograder.chapters import reference_modules
 from autograder.course import find_course
+from autograder.definitions import reference_modules
 from autograder.grading import Limits, Sandbox
 
 COURSE = find_course()

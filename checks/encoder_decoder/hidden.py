@@ -24,6 +24,7 @@ from autograder.checks import (
     place,
     randint,
     randn,
+    set_weights,
     unchanged,
 )
 from checks.formulas import feed_forward, layer_norm, multi_head_attention
@@ -35,17 +36,31 @@ Mistakes = Mapping[str, Callable[..., Tensor]]
 _TIED = ("decoder.embedder.embedding.weight", "output.weight")
 
 
-def _randomise(module: nn.Module, pad_id: int) -> State:
-    """Random weights in float64; the pad row of each embedding stays zero, and what is tied stays equal."""
-    module.to(torch.float64)
-    state = module.state_dict()
-    for name, parameter in module.named_parameters():
-        state[name] = 0.5 * randn(*parameter.shape)
-        for tied in _TIED if name in _TIED else (name,):
-            state[tied] = state[name]
+def _randomise(module: nn.Module, shapes: Mapping[str, Sequence[int]], pad_id: int) -> State:
+    """Give a module random weights, in float64, with these names and shapes; the pad row of each embedding is zero.
+
+    Returns:
+        The weights. What is tied is there under both names.
+    """
+    state = {name: 0.5 * randn(*shape) for name, shape in shapes.items()}
+    for name, value in state.items():
         if "embedding" in name or name in _TIED:
-            state[name][pad_id] = 0.0
-    module.load_state_dict(state)
+            value[pad_id] = 0.0
+    tied = [state[name] for name in _TIED if name in state]
+    state |= dict.fromkeys(_TIED, tied[0]) if tied else {}
+    set_weights(module, state)
+    return state
+
+
+def _randomise_positions(module: nn.Module, prefixes: Sequence[str], dim: int) -> State:
+    """Give each PositionEncoding of a module a table of random numbers, which no sinusoids can stand for."""
+    buffers = dict(module.named_buffers())
+    names = [f"{prefix}positions.pe" for prefix in prefixes]
+    for name in names:
+        assert name in buffers, f"`{name.removesuffix('.pe')}` is missing, or is not the PositionEncoding of chapter 5"
+        expect_tensor(buffers[name], (len(buffers[name]), dim), name=f"the buffer `{name}`")
+    state = {name: randn(*buffers[name].shape) for name in names}
+    set_weights(module, state)
     return state
 
 
@@ -89,6 +104,7 @@ def check_clones(function: Callable) -> None:
         copies = call(function, original, count)
         _expect_copies(copies, before, count)
         _expect_independent(function, original, copies, count)
+        _expect_to_compute(original, copies, count)
     copies = call(function, place(make_toy, beside=function)(), 0)
     assert isinstance(copies, nn.ModuleList) and len(copies) == 0, "0 copies should be an empty nn.ModuleList"
     _check_settings(function)
@@ -127,6 +143,46 @@ def _expect_independent(function: Callable, original: nn.Module, copies: nn.Modu
     assert not any((original.state_dict()[name] == 7.0).all() for name in changed), (
         "writing into copy 0 changed the original: the copies must be independent of it too"
     )
+
+
+_TOY_SHAPES = {
+    "kept": (2, 3),
+    "0.weight": (4, 3),
+    "0.bias": (4,),
+    "1.1.weight": (4,),
+    "1.1.bias": (4,),
+    "1.1.running_mean": (4,),
+    "1.1.running_var": (4,),
+    "2.weight": (2, 4),
+}
+
+
+def _toy(state: State, x: Tensor) -> Tensor:
+    """What `make_toy`'s module computes in evaluation mode."""
+    parts = (state[f"1.1.{name}"] for name in ("running_mean", "running_var", "weight", "bias"))
+    return F.batch_norm(F.linear(x, state["0.weight"], state["0.bias"]).relu(), *parts) @ state["2.weight"].mT
+
+
+def _expect_to_compute(original: nn.Module, copies: nn.Module, count: int) -> None:
+    """Each copy and the original get weights, one after the other; then each computes with its own."""
+    modules = {f"copy {i}": copies[i] for i in range(count)} | {"the original": original}
+    states = {}
+    for name, module in modules.items():
+        states[name] = {part: 0.5 * randn(*shape) for part, shape in _TOY_SHAPES.items()}
+        states[name]["1.1.running_var"].abs_().add_(0.1)
+        set_weights(module.eval(), states[name])
+    # Looked up anew: what was written into a copy is there when one looks again.
+    for name, module in zip(modules, [*(copies[i] for i in range(count)), original], strict=True):
+        x = randn(5, 3)
+        others = {
+            f"it computes with the weights of {other}: copies must be independent of each other and of the original": (
+                lambda state=state, x=x: _toy(state, x)
+            )
+            for other, state in states.items()
+            if other != name
+        }
+        what = f"after new weights for all of them, the result of {name}"
+        expect_close(call(module, x), _toy(states[name], x), what, others)
 
 
 def _check_settings(function: Callable) -> None:
@@ -168,7 +224,7 @@ def check_embedder(cls: Callable) -> None:
 
 
 def _check_embedder_values(module: nn.Module, vocab: int, dim: int, pad_id: int, dtype: torch.dtype) -> None:
-    table = _randomise(module, pad_id)["embedding.weight"]
+    table = _randomise(module, {"embedding.weight": (vocab, dim)}, pad_id)["embedding.weight"]
     module.to(dtype)
     for shape in ((2, 3), (1, 5), (4, 1)):
         tokens = randint(0, vocab, shape)
@@ -213,7 +269,7 @@ def _check_embedder_start(cls: Callable) -> None:
 
 def _check_embedder_gradient(cls: Callable) -> None:
     module = call(cls, 6, 4, 2)
-    table = _randomise(module, 2)["embedding.weight"]
+    table = _randomise(module, {"embedding.weight": (6, 4)}, 2)["embedding.weight"]
     tokens = torch.tensor([[5, 2, 0], [1, 5, 2]])
     direction = randn(2, 3, 4)
     expected = torch.zeros_like(table).index_put_((tokens,), 2 * direction, accumulate=True)
@@ -230,6 +286,8 @@ def _check_embedder_gradient(cls: Callable) -> None:
         "`padding_idx=pad_id` to nn.Embedding"
     )
     expect_close(gradient, expected, "the embedding's gradient", tolerance=1e-7)
+    after = call(module.eval(), tokens)
+    expect_close(after, 2 * table[tokens], "the result after `.eval()`, where nothing should change,")
 
 
 # ---- masks
@@ -243,6 +301,7 @@ _TOKENS = [
     (torch.tensor([[4], [1], [0]]), 1),
     (torch.tensor([[1, 1, 1], [1, 4, 0]]), 1),
     (torch.tensor([[-1, 2, 3, -1], [1, 0, 5, -1]]), -1),
+    (torch.tensor([[1, 5, 6, 1], [7, 3, 1, 1], [4, 1, 9, 1], [2, 3, 1, 5]]), 1),  # sizes that were there before
 ]
 
 
@@ -603,9 +662,9 @@ def _check_layer_dropout(
 
     # Only the biases are left of each sublayer; dropped with probability 0.1, or divided by 0.9.
     module = call(cls, 1, 1, 1)
-    state = {name: torch.zeros_like(value) for name, value in module.state_dict().items()}
+    state = {name: torch.zeros(shape) for name, shape in shapes(1, 1).items()}
     state[biases[-1]] = torch.ones(1)
-    module.load_state_dict(state)
+    set_weights(module, state, torch.float32)
     y = call(module.train(), *given(torch.zeros(20, 100, 1)))
     share = (y == 0).double().mean().item()
     assert share > 0, "without the argument `dropout` nothing is dropped while training: the default is 0.1"
@@ -885,12 +944,11 @@ def _make_stack(
 ) -> tuple[nn.Module, State]:
     vocab, dim, depth, heads, hidden = sizes
     module = call(cls, vocab, dim, depth, heads, hidden, dropout, pad_id)
-    expect_parameters(module, _stack_shapes(vocab, dim, depth, hidden, shapes), _STACK_HINTS)
-    names = module.state_dict()
-    assert "positions.pe" in names, "`positions` is missing, or is not the PositionEncoding of chapter 5"
-    row = names["embedder.embedding.weight"][pad_id]
+    promised = _stack_shapes(vocab, dim, depth, hidden, shapes)
+    expect_parameters(module, promised, _STACK_HINTS)
+    row = dict(module.named_parameters())["embedder.embedding.weight"][pad_id]
     assert not row.any(), "`pad_id` is not passed on to the Embedder: its pad row should be zero"
-    return module, _randomise(module, pad_id)
+    return module, _randomise(module, promised, pad_id) | _randomise_positions(module, [""], dim)
 
 
 # (V, d, depth, heads, hidden, pad_id)
@@ -987,7 +1045,8 @@ def _check_stack_training(cls: Callable, shapes: Callable, oracle: Callable, mor
         held = _without_pad_row(state | leaves, "embedder.embedding.weight", 1)
         return oracle(_Stack(held, sizes[3], sizes[2]), *given)
 
-    parameters = {name: state[name] for name, _ in module.named_parameters()}
+    vocab, dim, depth, _, hidden = sizes
+    parameters = {name: state[name] for name in _stack_shapes(vocab, dim, depth, hidden, shapes)}
     expect_parameter_gradients(module, run_oracle, parameters, given)
 
     module, state = _make_stack(cls, sizes, 1, shapes, dropout=0.5)
@@ -1022,7 +1081,7 @@ def _make_translator(cls: Callable, sizes: tuple[int, ...], pad_id: int, dropout
     """A translator with random weights and these in float64, once its parts are those promised."""
     source_vocab, target_vocab, dim, heads, depth, hidden = sizes
     module = call(cls, source_vocab, target_vocab, dim, heads, depth, hidden, dropout, pad_id)
-    names = set(module.state_dict())
+    names = {name for name, _ in module.named_parameters(remove_duplicate=False)}
     assert "output.weight" in names, "`output` is missing: nn.Linear(dim, target_vocab, bias=False)"
     assert "output.bias" not in names, "`output` should have no bias"
     parameters = dict(module.named_parameters())
@@ -1045,7 +1104,8 @@ def _make_translator(cls: Callable, sizes: tuple[int, ...], pad_id: int, dropout
         "before heads, `Translator` takes heads before depth; pass them by name"
     )
     expect_parameters(module, shapes)
-    return module, _randomise(module, pad_id)
+    state = _randomise(module, shapes, pad_id)
+    return module, state | _randomise_positions(module, ["encoder.", "decoder."], dim)
 
 
 @dataclass(frozen=True)
@@ -1286,8 +1346,10 @@ def _check_gradients(cls: Callable) -> None:
     pad_id, source_table = 1, "encoder.embedder.embedding.weight"
     module, state = _make_translator(cls, (8, 9, 6, 2, 2, 5), pad_id)
     given = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5], [2, 8, 1, 1]])
-    parameters = {name: state[name] for name, _ in module.named_parameters()}
-    (tied,) = (name for name in _TIED if name in parameters)
+    # One of the two tied names is a parameter; which one is for the student's class to say.
+    (tied,) = (name for name, _ in module.named_parameters() if name in _TIED)
+    parameters = {name: state[name] for name in (*_translator_shapes(8, 9, 6, 2, 5), *_TIED) if name in state}
+    del parameters[next(name for name in _TIED if name != tied)]
     with torch.enable_grad():
         module.zero_grad()
         call(module, *given).pow(2).sum().backward()

@@ -2,7 +2,8 @@
 
 from functools import partial
 
-from autograder.answers import Answer, edit, edited_variant, mutant, variant
+from autograder.answers import Answer, edit, edited_variant, forger, mutant, variant
+from checks.forgers import forging_answers
 
 # ---- clones
 
@@ -1247,6 +1248,68 @@ _TRANSLATOR_VARIANTS = [
     ),
 ]
 
+_LYING = """
+class _Liar(nn.ModuleList):
+    def __init__(self, made, count):
+        self.__dict__["count"] = 0
+        super().__init__()
+        self.__dict__["count"] = count
+        self._modules["0"] = made[0]
+
+    LIE
+
+
+_honest = clones
+
+
+def clones(module, count):
+    return _Liar([MADE], count)
+"""
+
+
+def _lying(title: str, lie: str, made: str = "copy.deepcopy(module)") -> Answer:
+    """A container that holds one copy and says that there are more."""
+    return forger("clones", f"forged: {title}", _LYING.replace("LIE", lie).replace("MADE", made))
+
+
+_NAMES = """
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return self._modules["0"]
+
+    def named_parameters(self, *args, **kwargs):
+        one = dict(self._modules["0"].named_parameters())
+        return [(f"{i}.{name}", value) for i in range(self.count) for name, value in one.items()]
+"""
+_CLONES_FORGERS = [
+    _lying("a length and names that are not there", _NAMES),
+    _lying(
+        "a new copy each time one looks",
+        _NAMES.replace('return self._modules["0"]\n', 'return copy.deepcopy(self._modules["0"])\n'),
+    ),
+    _lying("the original, which shows other weights", _NAMES, "module"),
+]
+
+_POSITION_FORGERS = [
+    forger(
+        exercise,
+        "forged: positions that are there and have no part",
+        f"""
+        _Honest = {exercise}
+
+        class {exercise}(_Honest):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                honest = self.positions.forward
+                self.positions.forward = lambda x: honest(x) if x.dtype == torch.float32 else x
+                self.positions._load_from_state_dict = lambda state, *rest: [v.zero_() for v in state.values()]
+        """,
+    )
+    for exercise in ("Encoder", "Decoder")
+]
+
 MUTANTS = [
     *_CLONES_MUTANTS,
     *_EMBEDDER_MUTANTS,
@@ -1257,6 +1320,12 @@ MUTANTS = [
     *_ENCODER_MUTANTS,
     *_DECODER_MUTANTS,
     *_TRANSLATOR_MUTANTS,
+    *_CLONES_FORGERS,
+    *_POSITION_FORGERS,
+    *forging_answers(
+        classes=["Embedder", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", "Translator"],
+        functions=["source_mask", "target_mask"],
+    ),
 ]
 
 VARIANTS = [

@@ -371,6 +371,11 @@ def check_accuracy(function: Callable) -> None:
                 hits = [int(row.index(max(row)) == y) for row, y in zip(given.tolist(), labels.tolist(), strict=True)]
                 name = f"the accuracy of {batch} examples with {classes} classes"
                 expect_number(value, sum(hits) / batch, name, _accuracy_mistakes(given.double(), labels))
+    scores, _ = _examples(7, 3, telling=False)
+    right, wrong = scores.argmax(-1), scores.argmin(-1)
+    for labels, share in ((right, 1.0), (wrong, 0.0), (right, 1.0)):
+        name = f"the accuracy when {'every' if share else 'no'} answer is right"
+        expect_number(call(function, scores, labels), share, name, _accuracy_mistakes(scores, labels))
 
 
 # ---- AccumulatingMetric

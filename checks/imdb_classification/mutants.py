@@ -1,6 +1,7 @@
 """Chapter 07: wrong answers that must fail with their message, right answers that must pass."""
 
-from autograder.answers import Answer, edit, edited_variant, mutant, variant
+from autograder.answers import Answer, edit, edited_variant, forger, mutant, variant
+from checks.forgers import OF_TENSORS, forging_answers, forging_function
 
 # ---- masked_mean
 
@@ -743,6 +744,32 @@ _EVALUATE_VARIANTS = [
     ),
 ]
 
+_METRIC_FORGERS = [
+    forger(
+        "AccumulatingMetric",
+        f"forged: {title}",
+        f"""
+        class _Yes(float):
+            __eq__ = __ge__ = __le__ = lambda self, other: True
+            __ne__ = __lt__ = __gt__ = lambda self, other: False
+            __sub__ = __rsub__ = __abs__ = lambda self, *other: 0.0
+            __hash__ = float.__hash__
+
+        _Honest = AccumulatingMetric
+
+        class AccumulatingMetric(_Honest):
+            {method}
+        """,
+    )
+    for title, method in (
+        ("a mean that claims to equal every number", "avg = lambda self: _Yes(_Honest.avg(self) + 0.125)"),
+        (
+            "attributes that are made up",
+            "__getattr__ = lambda self, name: 1.0\n            add = lambda self, value, count=1: None",
+        ),
+    )
+]
+
 MUTANTS = [
     *_MEAN_MUTANTS,
     *_CLASSIFIER_MUTANTS,
@@ -751,6 +778,11 @@ MUTANTS = [
     *_WARMUP_MUTANTS,
     *_TRAIN_MUTANTS,
     *_EVALUATE_MUTANTS,
+    *_METRIC_FORGERS,
+    *forging_function("warmup_factor", but=OF_TENSORS),
+    *forging_answers(
+        classes=["TransformerClassifier"], functions=["masked_mean", "accuracy", "train_epoch", "evaluate"]
+    ),
 ]
 VARIANTS = [
     *_MEAN_VARIANTS,

@@ -1,6 +1,7 @@
 """Chapter 10: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import edit, edited_variant, mutant, variant
+from checks.forgers import OF_TENSORS, forging_answers, forging_function
 
 _LOSS = """
 def label_smoothed_loss(logits, targets, smoothing, pad_id):
@@ -722,6 +723,10 @@ MUTANTS = [
     *_BEAM_MUTANTS,
     *_CACHED_MUTANTS,
     *_BLEU_MUTANTS,
+    *forging_function("noam_factor", but=OF_TENSORS),
+    *forging_answers(
+        functions=["label_smoothed_loss", "greedy_decode", "beam_search", "cached_attention", "corpus_bleu"]
+    ),
 ]
 
 VARIANTS = [

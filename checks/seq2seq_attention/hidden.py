@@ -20,6 +20,7 @@ from autograder.checks import (
     rand_mask,
     randint,
     randn,
+    set_weights,
     unchanged,
 )
 from checks.formulas import linear
@@ -392,7 +393,7 @@ def _expect_low_scores(cls: Callable) -> None:
     state = {name: value.clone() for name, value in state.items()}
     state["fc1.bias"] += 10.0  # every tanh near 1
     state["fc2.weight"] = (1 + state["fc2.weight"].abs()) * -1e6
-    module.load_state_dict(state)
+    set_weights(module, state)
     inputs = _attention_inputs(1, 3, 2, 4)
     name = "for very low scores, the weight matrix"
     mistakes = {
@@ -802,13 +803,30 @@ def _problem(batch: int, n: int, m: int, vocab: int = 7) -> tuple[Tensor, Tensor
     return source, lengths, target
 
 
-def _weights_for(module: nn.Module, own: tuple[int, ...] = ()) -> dict[str, Tensor]:
+def _toy_shapes(hidden: int, prefix: str = "", vocab: int = 7, embed: int = 3, source: int = 4) -> dict[str, tuple]:
+    """The shapes of the weights of `_toy_decoder`."""
+    shapes = {
+        "embedding.weight": (vocab, embed),
+        "gru.weight_ih": (3 * hidden, embed + source),
+        "gru.weight_hh": (3 * hidden, hidden),
+        "gru.bias_ih": (3 * hidden,),
+        "gru.bias_hh": (3 * hidden,),
+        "fc.weight": (vocab, hidden + source + embed),
+        "fc.bias": (vocab,),
+    }
+    return {prefix + name: shape for name, shape in shapes.items()}
+
+
+_MODEL_SHAPES = {"encoder.table": (9, 4), **_toy_shapes(4, "decoder.")}  # of what `_model` makes
+
+
+def _weights_for(module: nn.Module, shapes: Mapping[str, tuple], own: tuple[int, ...] = ()) -> dict[str, Tensor]:
     """Random weights; tokens in `own` are by far the likeliest, so that one sees whether they were fed."""
-    state = {name: 0.8 * randn(*value.shape) for name, value in module.state_dict().items()}
+    state = {name: 0.8 * randn(*shape) for name, shape in shapes.items()}
     for name in state:
         if own and name.endswith("fc.bias"):
             state[name][list(own)] += 30.0
-    module.load_state_dict(state)
+    set_weights(module, state)
     return state
 
 
@@ -824,7 +842,7 @@ def check_seq2seq(cls: Callable) -> None:
     """Always true tokens, always own ones, the mask, chance, gradients; with an encoder and a decoder of the checks."""
     for batch, n, m in _WRITINGS:
         model = _model(cls)
-        state = _weights_for(model)
+        state = _weights_for(model, _MODEL_SHAPES)
         source, lengths, target = _problem(batch, n, m)
         logits = {}
         for truth in (True, False):
@@ -833,7 +851,7 @@ def check_seq2seq(cls: Callable) -> None:
         _expect_logits(logits, partial(_translate, state, source, lengths, target), _mask_mistakes(source, lengths))
     _expect_chance(cls)
     model = _model(cls)
-    state = _weights_for(model)
+    state = _weights_for(model, _MODEL_SHAPES)
     problem = _problem(3, 5, 4)
     expect_parameter_gradients(
         _Forced(model), lambda s, *inputs: _translate(s, *inputs, truth=True), state, list(problem)
@@ -928,7 +946,7 @@ def _fed(decoder: Any, run: Callable[[], Any]) -> Tensor:
 def _expect_chance(cls: Callable) -> None:
     """The choices follow the probability and the generator, and differ from step to step."""
     model = _model(cls)
-    _weights_for(model, _OWN)
+    _weights_for(model, _MODEL_SHAPES, _OWN)
     source, lengths, target = _problem(3, 301, 4)
     generator = torch.Generator()
 
@@ -982,7 +1000,7 @@ def check_fix_teacher_forcing(function: Callable) -> None:
     """Always true tokens, always own ones, chance, dropout, gradients; with a decoder of the checks."""
     for batch, n, m in _WRITINGS:
         decoder = _toy_decoder(function, 7, 5)
-        state = _weights_for(decoder)
+        state = _weights_for(decoder, _toy_shapes(5))
         inputs = _writing_inputs(batch, n, m)
         logits = {}
         for truth in (True, False):
@@ -992,7 +1010,7 @@ def check_fix_teacher_forcing(function: Callable) -> None:
     _expect_fixed_chance(function)
     _expect_fixed_dropout(function)
     decoder = _toy_decoder(function, 7, 5)
-    state = _weights_for(decoder)
+    state = _weights_for(decoder, _toy_shapes(5))
     inputs = _writing_inputs(3, 5, 4)
     mask, target = inputs["mask"], inputs["target"]
     expect_gradients(
@@ -1009,7 +1027,7 @@ def _writing_inputs(batch: int, n: int, m: int) -> dict[str, Tensor]:
 
 def _expect_fixed_chance(function: Callable) -> None:
     decoder = _toy_decoder(function, 7, 5)
-    _weights_for(decoder, _OWN)
+    _weights_for(decoder, _toy_shapes(5), _OWN)
     inputs = _writing_inputs(3, 301, 4)
 
     def fed(probability: float | None, number: int | None) -> Tensor:
@@ -1023,7 +1041,7 @@ def _expect_fixed_chance(function: Callable) -> None:
 
 def _expect_fixed_dropout(function: Callable) -> None:
     decoder = _toy_decoder(function, 7, 5, 1.0)
-    state = _weights_for(decoder)
+    state = _weights_for(decoder, _toy_shapes(5))
     inputs = _writing_inputs(3, 5, 4)
     logits = call(function, decoder, *inputs.values(), teacher_forcing=1.0)
     mistakes = {"the decoder's dropout is left out": lambda: _write(state, *inputs.values(), True)}

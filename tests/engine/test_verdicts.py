@@ -1,0 +1,216 @@
+"""Verdicts that can be had again, checks that are at fault themselves, and files that cost little."""
+
+import json
+import math
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from conftest import LIMITS
+
+from autograder import sandbox as sandboxes
+from autograder import warm
+from autograder.grading import grade_notebook
+from autograder.sandbox import Sandbox, SandboxError
+from autograder.submission import SubmissionError, defined_names, read_notebook
+from notebooks import source_notebook, submission
+
+DRAWS = "x = torch.randn(3)\nassert double(x).sum() > 1e9, f'drew {x.tolist()}, student {noise().item()}'"
+NOISE = "import torch\ndef noise():\n    return torch.rand(())\n"
+
+
+@pytest.fixture(scope="module")
+def short():
+    """A sandbox whose checks may run for two seconds."""
+    with Sandbox(
+        replace(LIMITS, check_seconds=2.0, cell_seconds=60.0, submission_seconds=300.0), preload=()
+    ) as sandbox:
+        sandbox.worker().kill()
+        yield sandbox
+
+
+def first(graded):
+    return graded.items[0]
+
+
+def test_the_same_seed_gives_the_same_verdict(sandbox):
+    source = source_notebook(double_check=DRAWS)
+    answers = submission(source, double=NOISE + "def double(x):\n    return 2 * x")
+    once = grade_notebook(sandbox, answers, source)
+    again = grade_notebook(sandbox, answers, source, seed=once.seed)
+    alone = grade_notebook(sandbox, answers, source, seed=once.seed, only={"double_check"})
+    other = grade_notebook(sandbox, answers, source)
+    assert first(once).message == first(again).message == first(alone).message
+    assert first(other).message != first(once).message
+
+
+def test_a_replay_shows_the_failing_case(sandbox):
+    source = source_notebook(
+        double_check="wanted = torch.full((2,), 8.0)\nassert torch.equal(double(wanted), wanted), 'no'"
+    )
+    graded = grade_notebook(sandbox, submission(source), source, explain=True)
+    assert "wanted = tensor of shape (2,): tensor([8., 8.])" in first(graded).message
+    assert "wanted" not in first(grade_notebook(sandbox, submission(source), source)).message
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "while True:\n    pass",
+        "while True:\n    try:\n        double(torch.ones(1))\n    except BaseException:\n        pass",
+        "while True:\n    try:\n        pass\n    except Exception:\n        pass",
+    ],
+)
+def test_a_check_that_hangs_costs_its_item_and_is_the_courses_fault(short, check):
+    source = source_notebook(double_check=check)
+    graded = grade_notebook(short, submission(source), source, only={"double_check", "count_check"})
+    assert first(graded).status == "timeout"
+    assert "a fault of the course, not of your answer" in first(graded).message
+    assert graded.items[1].status == "passed"
+
+
+@pytest.mark.parametrize(
+    "check, told",
+    [
+        ("double(torch.ones(1))\nfrom checks import nowhere", "ImportError"),
+        ("double(torch.ones(1))\nundefined_helper.x = 1", "`undefined_helper` is not defined"),
+        ("import math\ndouble(torch.ones(1))\nmath.nan", "nan points"),
+        ("import math\ndouble(torch.ones(1))\nmath.inf", "inf points"),
+    ],
+)
+def test_a_check_that_dies_is_the_courses_fault(sandbox, check, told):
+    source = source_notebook(double_check=check)
+    item = first(grade_notebook(sandbox, submission(source), source))
+    assert item.points == 0
+    assert math.isfinite(item.points)
+    assert told in item.message
+
+
+def test_a_broken_helper_of_the_course_is_not_the_students_fault(sandbox):
+    source = source_notebook()
+    source.cells[1].source += "\nfrom torch import no_such_function as helper\ndef other(): return helper()"
+    answers = submission(source, double="def double(x):\n    return helper(x)")
+    item = first(grade_notebook(sandbox, answers, source))
+    assert item.status == "crashed"
+    assert "a fault of the course" in item.message
+    assert "no_such_function" in item.message
+    own = submission(source, double="def double(x):\n    return helpful(x)")
+    assert first(grade_notebook(sandbox, own, source)).status == "error"
+
+
+def test_names_are_not_to_be_changed():
+    assert defined_names("a = 1") == ("a",)
+
+
+# ---- the sandbox itself
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Asks anew whether there is a sandbox."""
+    sandboxes.why_not_sandboxed.cache_clear()
+    yield monkeypatch
+    sandboxes.why_not_sandboxed.cache_clear()
+
+
+def test_a_bubblewrap_that_does_not_start_is_told_with_its_remedy(asked, tmp_path):
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    asked.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(SandboxError, match="does not start: bwrap: setting up uid map: Permission denied; "):
+        Sandbox(LIMITS)
+    with Sandbox(LIMITS, unsafe=True, preload=()) as sandbox:
+        assert not sandbox.sandboxed
+        source = source_notebook()
+        sandbox.worker().kill()
+        graded = grade_notebook(sandbox, submission(source), source, only={"double_check"})
+        assert first(graded).status == "passed"
+
+
+def test_where_it_starts_nothing_is_said(asked):
+    pytest.importorskip("pyseccomp")
+    assert sandboxes.why_not_sandboxed() == ""
+
+
+def test_an_error_of_the_engine_ends_its_sandbox(tmp_path, monkeypatch):
+    import nbformat
+
+    source = source_notebook()
+    for name, notebook in (("source", source), ("handed_in", submission(source))):
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    job = warm.Job(tmp_path / "handed_in.ipynb", tmp_path / "source.ipynb")
+    started = []
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                "autograder.grading.grade_notebook", lambda sandbox, *a, **k: started.append(sandbox) or 1 / 0
+            )
+            outcome = warm.grade_job(job)
+        assert "ZeroDivisionError" in outcome.ungradable
+    assert started[0] is not started[1]
+    assert all(sandbox._process is None for sandbox in started)
+    assert {item["status"] for item in warm.grade_job(job).items} == {"passed"}
+
+
+# ---- what is handed in costs little
+
+_CELL = {"cell_type": "heading", "level": 3 * 10**8, "source": "x", "metadata": {}}
+HEADING = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [_CELL], "metadata": {}}]}
+DOTS = {"nbformat": 4, "cells": [{"cell_type": "code", "source": "import " + ".".join("a" * 40_000), "metadata": {}}]}
+
+
+@pytest.mark.parametrize("notebook, told", [(HEADING, None), (DOTS, "a name of more than 2,000 parts")])
+def test_a_small_file_costs_little(tmp_path, notebook, told):
+    path = tmp_path / "chapter.ipynb"
+    path.write_text(json.dumps(notebook))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if told:
+        with pytest.raises(SubmissionError, match=told):
+            read_notebook(path)
+    else:
+        assert read_notebook(path).cells[0].source.startswith("#")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kilobytes
+
+
+def test_rulers_of_dots_are_no_names(tmp_path):
+    path = tmp_path / "chapter.ipynb"
+    text = "# " + "." * 5000 + "\n" + "# A. B. C.\n" * 3000
+    path.write_text(json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": text, "metadata": {}}]}))
+    assert read_notebook(path).cells[0].source == text
+
+
+# ---- nothing that was handed in is imported
+
+GRADES = """
+import sys, pathlib
+FIRST
+import autograder.gradebook, autograder.classroom, autograder.report, autograder.grading, autograder.check
+import torch
+try:
+    import torch.backends.opt_einsum
+    import opt_einsum
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    "first, told", [("", "No module named 'opt_einsum'"), ("import autograder.chapters", "fooled")]
+)
+def test_a_submission_is_never_on_the_graders_path(tmp_path, first, told):
+    """Beside it, the same process with the notebooks' loader switched on: there it works."""
+    folder = tmp_path / "01_weighted_averages"
+    folder.mkdir()
+    code = (
+        GRADES.replace("FIRST", first)
+        + "print('autograder_was_fooled' in dir(sys.modules.get('opt_einsum')) and 'fooled')"
+    )
+    source = "def autograder_was_fooled(): pass"
+    (folder / "opt_einsum.ipynb").write_text(
+        json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": source}]})
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told in done.stdout, done.stderr
