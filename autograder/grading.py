@@ -34,6 +34,7 @@ import torch
 from nbformat import NotebookNode
 
 from autograder import checks
+from autograder.checks import Credit
 from autograder.proxy import Link, WorkerLost, clean
 from autograder.sandbox import Limits, Sandbox
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, defined_names, lay_over, read_notebook
@@ -629,11 +630,11 @@ def _execute_check(
         return _student_failure(error), None, error
     finally:
         _fresh_state(secrets.randbits(62))
-    if type(value) not in (int, float):
+    if type(value) not in (int, float, Credit):
         return None, None, None
     if not math.isfinite(value):
         return _Failure("crashed", f"{_COURSE_FAULT}: the check gave {value} points"), None, None
-    return None, float(value), None
+    return None, value, None
 
 
 def _fresh_state(seed: int) -> None:
@@ -699,13 +700,14 @@ def _conclude(part: Part, failure: _Failure | None, points: float | None = None)
         return Item(part.name, failure.status, 0.0, most, failure.message)
     if points is None:
         return Item(part.name, "passed", most, most, "")
-    points = min(max(points, 0.0), most)
+    why = getattr(points, "why", "partly right")
+    points = min(max(float(points), 0.0), most)
     data = NotebookNode({"text/plain": repr(points)})
     part.cell.outputs = [
         NotebookNode(output_type="execute_result", execution_count=None, metadata=NotebookNode(), data=data)
     ]
     if points < most:
-        return Item(part.name, "failed", points, most, "partly right")
+        return Item(part.name, "failed", points, most, why)
     return Item(part.name, "passed", most, most, "")
 
 

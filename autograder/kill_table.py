@@ -1,5 +1,6 @@
 """The kill table: every wrong answer must fail with its message, every right answer must pass."""
 
+import ast
 import contextlib
 import importlib
 import io
@@ -83,12 +84,21 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
                 if not _is_check(cell):
                     loader.execute_definitions(_definitions(cell.source), f"<cell {number}>", namespace)
             for cell in check_cells(changed, answer.exercise):
-                source = cell.source
-                linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
-                exec(compile(source, "<check>", "exec"), namespace)
+                credit = _execute_check(cell.source, namespace)
+                if isinstance(credit, float) and credit < cell.metadata.nbgrader.points:
+                    return Verdict(answer, f"{credit:g} points: {getattr(credit, 'why', '')}")
         except Exception as error:
             return Verdict(answer, f"{type(error).__name__}: {error}")
     return Verdict(answer, "")
+
+
+def _execute_check(source: str, namespace: dict) -> object:
+    """Run a check cell; returns the value of its last expression, which may be partial credit."""
+    linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<check>", "exec"), namespace)
+    return eval(compile(ast.Expression(last.value), "<check>", "eval"), namespace) if last else None
 
 
 def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, modules: Mapping[str, str]) -> Verdict:

@@ -1,8 +1,10 @@
 """What students get: `notebooks/`, generated from `solutions/` by nbgrader, and the proof that nothing leaks."""
 
+import os
 import shutil
 import subprocess
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -13,7 +15,10 @@ from rich.console import Console
 from autograder import gradebook
 from autograder.course import Chapter, Course, CourseError
 from autograder.definitions import REFERENCE, definitions
+from autograder.submission import CODE_STUB, TEXT_STUB
 
+# What ends the name of a file that was kept aside.
+KEPT_ASIDE = ".bak"
 # A line of a solution shorter than this may well stand elsewhere: `return x`, `else:`.
 _TELLING = 16
 # What students get beside the notebooks: the environment, the package that checks and imports, data and pictures.
@@ -63,7 +68,7 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
                 wrong = _drift(Path(folder) / chapter.folder, course.notebook(chapter).parent)
             complaints += [f"{chapter.folder}: {complaint}" for complaint in wrong]
             if not check and not wrong:
-                _replace(Path(folder) / chapter.folder, course.notebook(chapter).parent)
+                _replace(Path(folder) / chapter.folder, course.notebook(chapter).parent, console)
                 console.print(f"{chapter.folder} released")
     if check:
         complaints += _drift_of_curriculum(course)
@@ -213,7 +218,7 @@ def _split(source: NotebookNode) -> tuple[set[str], list[tuple[str, str]]]:
 
 def _drift(fresh: Path, kept: Path) -> list[str]:
     names = {p.relative_to(root) for root in (fresh, kept) for p in root.rglob("*") if p.is_file()}
-    names = {name for name in names if ".ipynb_checkpoints" not in name.parts}
+    names = {name for name in names if ".ipynb_checkpoints" not in name.parts and name.suffix != KEPT_ASIDE}
     return [
         f"notebooks/{kept.name}/{name} is not what solutions/ gives: run `autograder release {kept.name}`"
         for name in sorted(names)
@@ -231,8 +236,29 @@ def _same(one: Path, other: Path) -> bool:
     return one.is_file() and other.is_file() and one.read_bytes() == other.read_bytes()
 
 
-def _replace(fresh: Path, kept: Path) -> None:
-    kept.parent.mkdir(exist_ok=True)
-    if kept.exists():
-        shutil.rmtree(kept)
-    fresh.rename(kept)
+def _replace(fresh: Path, kept: Path, console: Console) -> None:
+    """Put the released files into a chapter's folder; what a reader has done there is kept aside, never lost."""
+    kept.mkdir(parents=True, exist_ok=True)
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    for path in sorted(kept.iterdir()):
+        if path.name == ".ipynb_checkpoints" or path.suffix == KEPT_ASIDE:
+            continue
+        released = fresh / path.name
+        if not released.is_file() or (not _same(released, path) and _has_work(path)):
+            aside = path.with_name(f"{path.name}.{stamp}{KEPT_ASIDE}")
+            path.rename(aside)
+            console.print(f"{kept.name}: kept aside as {aside.name}", markup=False)
+    for released in fresh.iterdir():
+        os.replace(released, kept / released.name)
+
+
+def _has_work(path: Path) -> bool:
+    """Whether a notebook holds an answer, so that replacing it would lose something; a damaged one may."""
+    if path.suffix != ".ipynb":
+        return False
+    try:
+        notebook = nbformat.read(path, as_version=4)
+    except Exception:
+        return True
+    answers = [c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("solution")]
+    return any(CODE_STUB[-1] not in cell.source and TEXT_STUB[0] not in cell.source for cell in answers)

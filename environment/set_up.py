@@ -183,7 +183,7 @@ def build(parts: list[str], torch: str, log: TextIO) -> None:
         SetUpError: it cannot be done; `.venv` is as it was.
     """
     refuse_what_cannot_work(torch)
-    size = "5.6 GB" if torch == "cuda" and not CPU_ONLY else "1.5 GB"
+    size = "6 GB" if torch == "cuda" and not CPU_ONLY else "1.9 GB"
     print(f"Setting up .venv with Python {platform.python_version()}, once: some minutes and about {size}")
     try:
         remove(NEW)

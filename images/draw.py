@@ -431,7 +431,7 @@ def attention_data_flow(svg: ET.Element) -> None:
     steps = (
         "dot product of every pair",
         "divide by √d",
-        "blocked scores become −∞",
+        "block what the mask forbids",
         "softmax over the last dim",
         "weighted sum",
     )

@@ -24,8 +24,9 @@ def figures() -> list[str]:
 def show(figure: str, data: dict | None = None, still=None, alt: str | None = None) -> None:
     """Show a figure that the reader can move, as the output of the cell.
 
-    Where a page is there to show it (JupyterLab, Notebook, VS Code, Colab), it is live at once. Where none is, as when
-    a notebook is executed for the book, what is left in the output is the picture that stands for it, and its data.
+    Its output is the picture that stands for it, with its data, from which the book makes the live figure. Where a page
+    shows the outputs (JupyterLab, Notebook, VS Code, Colab), the live figure follows, and hides the picture. So the
+    picture is what a reader finds in a notebook that was saved and opened again without its kernel.
 
     Args:
         figure: its name, one of `figures()`.
@@ -44,9 +45,9 @@ def show(figure: str, data: dict | None = None, still=None, alt: str | None = No
     bundled = {MIME: {"figure": figure, "data": plain, "alt": alt}, "text/plain": alt}
     if still is not None:
         bundled["image/png"] = _png(still)
-    if _has_page():
-        bundled |= _widget(figure, plain, alt)
     display(bundled, raw=True)
+    if _has_page():
+        display(_widget(figure, plain, alt))
 
 
 def as_plain(figure: str, data: dict) -> dict:
@@ -90,7 +91,7 @@ def _has_page() -> bool:
     return any(name in os.environ for name in ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG"))
 
 
-def _widget(figure: str, data: dict, alt: str) -> dict:
+def _widget(figure: str, data: dict, alt: str) -> object:
     import anywidget
     import traitlets
 
@@ -107,4 +108,4 @@ def _widget(figure: str, data: dict, alt: str) -> dict:
         # A model is sent when the page asks for it, so that no notebook is saved with megabytes of weights in it.
         packed = pack_model(*find_model(MODELS[figure]))
         widget.on_msg(lambda _, message, __: widget.send({"kind": "model"}, [packed]))
-    return widget._repr_mimebundle_()[0]
+    return widget

@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a sandbox where there is none, with the reason."""
     if missing := _missing_sandbox():
         for item in items:
-            if item.path.name in GRADING:
+            if item.path.name in GRADING or "earned" in item.fixturenames:
                 item.add_marker(pytest.mark.skip(reason=missing))
 
 

@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from nbgrader.api import Gradebook
 
@@ -60,7 +61,7 @@ def lab(folder):
         server = subprocess.Popen(
             ["make", "lab", f"LAB_OPTIONS={options}"],
             cwd=folder,
-            env=os.environ | places,
+            env=os.environ | places | {"SHELL": "/bin/bash"},
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -166,6 +167,32 @@ def _validate(page):
     text = dialog.inner_text()
     dialog.get_by_text("Ok", exact=True).click()
     return text
+
+
+def test_the_commands_are_found_in_terminals_login_shells_and_kernels(lab, browser, folder):
+    page = _new_page(browser, f"{lab}/lab?token=secret&reset")
+    page.locator(".jp-LauncherCard[title='Start a new terminal session']").click()
+    page.locator(".jp-Terminal .xterm-screen").click()
+    for line in (
+        "command -v autograder nbgrader jupyter > seen",
+        "bash -l",
+        "command -v autograder nbgrader jupyter >> seen",
+    ):
+        page.keyboard.type(line)
+        page.keyboard.press("Enter")
+    commands = [str(folder / ".venv/bin" / name) for name in ("autograder", "nbgrader", "jupyter")]
+    end = time.monotonic() + 60
+    while not (folder / "seen").exists() or len((folder / "seen").read_text().split()) < 6:
+        assert time.monotonic() < end, (folder / "seen").read_text()
+        time.sleep(0.5)
+    assert (folder / "seen").read_text().split() == [*commands, *commands]
+    page.close()
+
+    urllib.request.urlopen(urllib.request.Request(f"{lab}/api/kernels?token=secret", data=b"{}", method="POST")).close()
+    here = str(folder / "runtime")
+    kernels = [p for p in psutil.process_iter() if "ipykernel_launcher" in p.cmdline()]
+    [path, *_] = [p.environ()["PATH"] for p in kernels if p.environ().get("JUPYTER_RUNTIME_DIR") == here]
+    assert os.path.samefile(shutil.which("autograder", path=path), commands[0])
 
 
 @pytest.fixture(scope="module")

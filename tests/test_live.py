@@ -185,10 +185,10 @@ def _beam(model, row: list[int], beam: int, penalty: float) -> list[int]:
 
 
 def test_the_page_searches_with_a_beam_as_pytorch_does(page, model, subwords, captions):
-    rows = [[SOS, *row, EOS] for row in subwords.encode(captions[:40])]
+    rows = [[SOS, *row, EOS] for row in subwords.encode(captions[:12])]
     search = "t.translate.beamSearch(model, row, beam, most, penalty)"
     script = f"([rows, beam, most, penalty]) => rows.map((row) => {search}.best.tokens)"
-    for beam, penalty in ((1, 0.6), (4, 0.6), (3, 0.0)):
+    for beam, penalty in ((4, 0.6), (3, 0.0)):
         said = page.evaluate(script, [rows, beam, MOST, penalty])
         want = [_beam(model, row, beam, penalty) for row in rows]
         assert [[token for token in row if token != EOS] for row in said] == want, (beam, penalty)

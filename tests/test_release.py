@@ -132,3 +132,24 @@ def test_every_chapter_keeps_the_curriculum(course):
         c.folder: against_curriculum(c, nbformat.read(course.solution(c), as_version=4)) for c in course.chapters
     }
     assert {folder: wrong for folder, wrong in complaints.items() if wrong} == {}
+
+
+def test_a_release_loses_no_work(repository, tmp_path):
+    for name in ("solutions/01_weighted_averages", "notebooks/01_weighted_averages"):
+        shutil.copytree(repository / name, tmp_path / name)
+    for name in ("nbgrader_config.py", "solutions/curriculum.toml", "notebooks/curriculum.toml"):
+        shutil.copy(repository / name, tmp_path / name)
+    folder = tmp_path / "notebooks/01_weighted_averages"
+    notebook = nbformat.read(folder / "weighted_averages.ipynb", as_version=4)
+    cell(notebook, "weighted_avg").source = "def weighted_avg(x, weights):\n    return weights @ x"
+    nbformat.write(notebook, folder / "weighted_averages.ipynb")
+    (folder / "scratch.txt").write_text("my notes")
+    done = release(tmp_path, "01")
+    assert done.returncode == 0 and done.stderr.count("kept aside as") == 2
+    (kept,) = folder.glob("weighted_averages.ipynb.*.bak")
+    assert "return weights @ x" in kept.read_text()
+    (notes,) = folder.glob("scratch.txt.*.bak")
+    assert notes.read_text() == "my notes"
+    assert "raise NotImplementedError()" in (folder / "weighted_averages.ipynb").read_text()
+    assert release(tmp_path, "01", "--check").returncode == 0
+    assert "kept aside" not in release(tmp_path, "01").stderr

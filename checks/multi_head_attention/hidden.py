@@ -27,6 +27,7 @@ from autograder.checks import (
     unchanged,
 )
 from checks.formulas import linear
+from checks.multi_head_attention.visible import stand_in
 
 # ---- splitting and merging
 
@@ -383,7 +384,7 @@ def _narrow_copies(cls: Callable, dim: int, heads: int) -> _Copies:
     return _Copies(cls, dim, heads, shapes)
 
 
-def check_narrow_values(cls: Callable) -> None:
+def check_NarrowSelfAttention_values(cls: Callable) -> None:
     """Parameters, values without a mask, gradients, no loop, the stated error."""
     for batch, n, heads, size in _NARROW_SIZES:
         dim = heads * size
@@ -402,7 +403,7 @@ def check_narrow_values(cls: Callable) -> None:
         expect_raises(ValueError, partial(cls, dim, heads), f"NarrowSelfAttention({dim}, {heads})")
 
 
-def check_narrow_masks(cls: Callable) -> None:
+def check_NarrowSelfAttention_masks(cls: Callable) -> None:
     """Masks of every shape, in values and gradients."""
     for batch, n, heads, size in ((2, 5, 2, 3), (2, 5, 3, 4), (3, 4, 2, 3)):
         dim = heads * size
@@ -523,7 +524,7 @@ def _wide_inputs(batch: int, n: int, m: int, dim: int) -> dict[str, Tensor]:
     }
 
 
-def check_wide_values(cls: Callable) -> None:
+def check_MultiHeadAttention_values(cls: Callable) -> None:
     """Parameters, values and weights without a mask, gradients, no loop, the stated error."""
     for batch, n, m, heads, size in _WIDE_SIZES:
         dim = heads * size
@@ -543,7 +544,7 @@ def check_wide_values(cls: Callable) -> None:
         expect_raises(ValueError, partial(cls, dim, heads), f"MultiHeadAttention({dim}, {heads})")
 
 
-def check_wide_masks(cls: Callable) -> None:
+def check_MultiHeadAttention_masks(cls: Callable) -> None:
     """Masks of every shape, in values, weights and gradients."""
     for batch, n, m, heads, size in ((2, 5, 5, 2, 3), (2, 3, 5, 4, 2), (3, 5, 4, 2, 3)):
         dim = heads * size
@@ -553,7 +554,7 @@ def check_wide_masks(cls: Callable) -> None:
         expect_gradients(_part(copies, 0), partial(_wide, state=copies.state, heads=heads), cases[-1])
 
 
-def check_wide_dropout(cls: Callable) -> None:
+def check_MultiHeadAttention_dropout(cls: Callable) -> None:
     """Dropout acts on the weights that meet the values, in training only; the weights returned are whole."""
     for probability in (0.2, 0.6):
         _check_dropout(cls, probability)
@@ -631,18 +632,9 @@ def _check_dropout(cls: Callable, probability: float) -> None:
 # ---- torch's
 
 
-def _stand_in(dim, heads, dropout):
-    attention = nn.Module()
-    attention.heads = heads
-    for name in ("Wq", "Wk", "Wv", "WO"):
-        setattr(attention, name, nn.Linear(dim, dim))
-    attention.dropout = nn.Dropout(dropout)
-    return attention
-
-
 def check_copy_into_torch(function: Callable) -> None:
     """Outputs and weights in both dtypes, settings, independence of the original."""
-    build = place(_stand_in, beside=function)
+    build = place(stand_in, beside=function)
     for dim, heads, dropout, dtype in (
         (4, 2, 0.0, torch.float32),
         (6, 3, 0.3, torch.float64),

@@ -214,7 +214,7 @@ _MERGE_MUTANTS = [
     mutant(
         "merge_heads",
         "squeezed",
-        "the merged tensor should have shape",
+        "should have shape (1, 2, 6)",
         _merge("return x.transpose(1, 2).flatten(2).squeeze()"),
     ),
     mutant(
@@ -809,7 +809,7 @@ _WIDE_MUTANTS = [
     edit(
         _WIDE,
         "dropout active in eval",
-        "dropout is active in eval",
+        "dropout is still active in evaluation",
         (_WIDE_OUTPUT, "output = F.dropout(weights, self.dropout.p) @ v"),
     ),
     edit(
@@ -1021,7 +1021,7 @@ _COPY_MUTANTS = [
     edit(
         _COPY,
         "nothing copied",
-        "in_proj_weight does not hold",
+        "the part of in_proj_weight which should hold",
         (_IN_WEIGHT, "pass"),
         (_IN_BIAS, "pass"),
         (_OUT_WEIGHT, "pass"),

@@ -158,10 +158,12 @@ def _unit(x: Tensor) -> Tensor:
 
 
 _SCALED = "the dot products are divided by √d: that comes in chapter 3"
-_COSINE = "the vectors are scaled to length 1: not they are normalised here, the weights are"
+_COSINE = "the vectors are scaled to length 1: it is the weights that are normalized here, not the vectors"
 _WEIGHTS_MISTAKES = {
     "each column sums to 1, but each row should: softmax over the last dimension": lambda q, k: _dots(q, k).softmax(1),
-    "the softmax runs over the batch: pass `dim=-1`": lambda q, k: _dots(q, k).softmax(0),
+    "the softmax runs over the batch, where F.softmax goes without a `dim`: pass `dim=-1`": lambda q, k: _dots(
+        q, k
+    ).softmax(0),
     "the whole matrix sums to 1, but each row should": lambda q, k: (
         _dots(q, k).flatten(1).softmax(1).reshape(len(q), q.shape[1], -1)
     ),

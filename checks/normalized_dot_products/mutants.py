@@ -1,6 +1,7 @@
 """Chapter 02: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import Answer, edit, mutant, variant
+from checks.forgers import forging_answers
 
 
 def _softmax(title: str, says: str, *lines: str) -> Answer:
@@ -364,6 +365,19 @@ MUTANTS = [
         "x.data.copy_(y)",
         "return y",
     ),
+    # what is often seen
+    _weights(
+        "a softmax without a dimension",
+        "where F.softmax goes without a `dim`",
+        _DOTS,
+        "return F.softmax(scores)",
+    ),
+    _attention(
+        "a softmax without a dimension",
+        "the softmax runs over the batch",
+        "return F.softmax(x @ x.mT) @ x",
+    ),
+    *forging_answers(functions=["softmax", "normalized_dot_product", "basic_self_attention"]),
 ]
 
 VARIANTS = [

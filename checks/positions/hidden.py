@@ -19,8 +19,10 @@ from autograder.checks import (
     place,
     randint,
     randn,
+    set_weights,
     unchanged,
 )
+from checks.positions.visible import call_encoding
 
 # The functions that `is_permutation_equivariant` is tried on. They use nothing but torch, so that they can be placed
 # where the student's code lives.
@@ -76,6 +78,14 @@ def square(x):
     return x * x
 
 
+def lowered_by_descents(x):
+    return x - (x[:, 1:, :1] < x[:, :-1, :1]).sum(1, keepdim=True).to(x.dtype)
+
+
+def raised_by_descents(x):
+    return x + (x[:, 1:, :1] < x[:, :-1, :1]).sum(1, keepdim=True).to(x.dtype)
+
+
 _SHUFFLE = [4, 0, 3, 1, 5, 2]
 _SHIFT = [5, 0, 1, 2, 3, 4]
 # (function, permutation, answer, what is likely wrong)
@@ -112,6 +122,14 @@ def check_is_permutation_equivariant(function: Callable) -> None:
         told = f"for the function {helper.__name__} and the permutation {order} the answer"
         assert isinstance(answer, bool), f"{told} should be a Python bool, got a {type(answer).__name__}"
         assert answer == expected, f"{told} should be {expected}, got {answer}: {hint}"
+    # Sorted sequences have no descents and shuffled ones have, so that all differences have the same sign.
+    for helper in (lowered_by_descents, raised_by_descents):
+        x, permutation = randn(3, 6, 5).sort(1).values, torch.tensor(_SHUFFLE)
+        answer = call(function, place(helper, beside=function), x, permutation)
+        assert answer is False, (
+            f"for the function {helper.__name__} the answer should be False, got {answer!r}: all differences of the "
+            "two sides are 1 and more, but of the same sign. Take the absolute value of a difference before the largest"
+        )
     for batch, n, dim in [(1, 1, 1), (1, 7, 2), (2, 64, 3), (5, 2, 9)]:
         for dtype in (torch.float32, torch.float64):
             x, permutation = randn(batch, n, dim, dtype=dtype), randn(n).argsort()
@@ -151,7 +169,17 @@ def _halves(max_len: int, dim: int) -> Tensor:
     return torch.cat([right[:, 0::2], right[:, 1::2]], 1)
 
 
+def _row_left_out(max_len: int, dim: int, row: int) -> Tensor:
+    right = encoding_oracle(max_len, dim)
+    right[row] = 0
+    return right
+
+
 _ENCODING_MISTAKES: dict[str, Callable[[int, int], Tensor]] = {
+    "row 0 was never filled in: position 0 has the sine 0 and the cosine 1": lambda m, d: _row_left_out(m, d, 0),
+    "the last row was never filled in: the positions are 0 to max_len - 1, which is range(max_len)": lambda m, d: (
+        _row_left_out(m, d, -1)
+    ),
     "the table is transposed: one row for each position": lambda m, d: encoding_oracle(m, d).T,
     "all sines come before all cosines: even columns are sines, odd columns cosines": _halves,
     "sine and cosine are swapped: even columns are sines": lambda m, d: _encoding_like(
@@ -179,6 +207,7 @@ _ENCODING_MISTAKES: dict[str, Callable[[int, int], Tensor]] = {
         m, d, lambda c: (c - c % 2) / d, base=math.exp(4)
     ),
     "the base is 1000, not 10000": lambda m, d: _encoding_like(m, d, lambda c: (c - c % 2) / d, base=1000),
+    "the base is 9999, not 10000": lambda m, d: _encoding_like(m, d, lambda c: (c - c % 2) / d, base=9999),
     "the base is 100, not 10000": lambda m, d: _encoding_like(m, d, lambda c: (c - c % 2) / d, base=100),
     "the exponent of an odd dim is divided by dim + 1: divide by dim": lambda m, d: _encoding_like(
         m, d, lambda c: (c - c % 2) / (d + d % 2)
@@ -198,12 +227,25 @@ _ENCODING_MISTAKES: dict[str, Callable[[int, int], Tensor]] = {
 
 def check_sinusoidal_encoding(function: Callable) -> None:
     """Values, shape and dtype for even and odd sizes."""
-    for max_len, dim in [(6, 6), (5, 8), (40, 16), (7, 2), (200, 10), (1, 4), (9, 5), (11, 7), (3, 1), (1, 1), (5, 3)]:
-        value = call(function, max_len, dim)
+    for max_len, dim in [
+        (6, 6),
+        (5, 8),
+        (40, 16),
+        (7, 2),
+        (200, 10),
+        (1, 4),
+        (9, 5),
+        (11, 7),
+        (3, 1),
+        (1, 1),
+        (5, 3),
+        (5000, 6),
+    ]:
+        value = call_encoding(function, max_len, dim)
         wrong = {cause: lambda f=f, m=max_len, d=dim: f(m, d) for cause, f in _ENCODING_MISTAKES.items()}
-        # float32 holds the angle of position 200 to about 1e-5, and its logarithm to less
+        # float32 holds the angle of position 200 to about 1e-5, and its logarithm to less; of position 5000 to 1e-3
         name = f"the encoding of {max_len} positions with dim {dim}"
-        expect_close(value, encoding_oracle(max_len, dim), name, wrong, tolerance=1e-3)
+        expect_close(value, encoding_oracle(max_len, dim), name, wrong, tolerance=4e-3 if max_len > 1000 else 1e-3)
         expect_tensor(value, None, torch.float32, name)
         assert not value.requires_grad, "the encoding is a table of constants: it should not require a gradient"
 
@@ -260,10 +302,10 @@ def _joining_mistakes(x: Tensor, table: Tensor, mode: str) -> Mapping[str, Calla
     return own | shared
 
 
-def _check_joining(make: Callable, table_of: Callable[[Any], Tensor], mode: str) -> None:
+def _check_joining(make: Callable, table_of: Callable[[Any, int, int], Tensor], mode: str) -> None:
     for batch, n, dim, max_len in _SIZES:
         module = call(make, dim, max_len=max_len, mode=mode)
-        table = table_of(module)
+        table = table_of(module, max_len, dim)
         for dtype in (torch.float32, torch.float64):
             module.to(dtype)
             x = randn(batch, n, dim, dtype=dtype)
@@ -334,14 +376,14 @@ def _dropout_on_parts(x: Tensor, p: Tensor, mode: str) -> list[tuple[str, Callab
     ]
 
 
-def _common_checks(make: Callable, table_of: Callable[[Any], Tensor], mode: str) -> None:
+def _common_checks(make: Callable, table_of: Callable[[Any, int, int], Tensor], mode: str) -> None:
     _check_joining(make, table_of, mode)
     _check_errors(make, mode)
     module = make(10, dropout=0.25, max_len=50, mode=mode)
-    table, x = table_of(module).float(), randn(4, 40, 10, dtype=torch.float32)
+    table, x = table_of(module, 50, 10).float(), randn(4, 40, 10, dtype=torch.float32)
     _check_dropout(module, x, _dropout_on_parts(x, table[:40], mode))
     module = make(3, max_len=6, mode=mode)
-    table = table_of(module)
+    table = table_of(module, 6, 3)
     module.double()
     expect_gradients(module, lambda x: _joined(x, table[: x.shape[1]], mode), {"x": randn(2, 4, 3)})
     expect_device(make(3, max_len=6, mode=mode).to("meta"), {"x": randn(2, 4, 3, dtype=torch.float32)})
@@ -368,7 +410,7 @@ def _checked_buffer(module: Any, max_len: int, dim: int, function: Callable) -> 
         assert different == max_len, (
             f"only {different} of the {max_len} rows of `pe` differ: get sinusoidal_encoding right first"
         )
-    return pe.double()
+    return pe.detach().double().clone()
 
 
 def check_PositionEncoding(cls: type[nn.Module], encoding: Callable) -> None:
@@ -380,9 +422,7 @@ def check_PositionEncoding(cls: type[nn.Module], encoding: Callable) -> None:
 def _check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> None:
     """Mode "add", which is the default, the buffer, dropout and the errors."""
 
-    def table_of(module: Any) -> Tensor:
-        pe = dict(module.named_buffers()).get("pe")
-        max_len, dim = pe.shape if pe is not None and pe.dim() == 2 else (0, 0)
+    def table_of(module: Any, max_len: int, dim: int) -> Tensor:
         return _checked_buffer(module, max_len, dim, encoding)
 
     for max_len, dim in [(7, 4), (3, 6), (30, 5)]:
@@ -390,7 +430,7 @@ def _check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> No
     default = cls(4)
     expect_tensor(dict(default.named_buffers())["pe"], (5000, 4), name="the buffer `pe` with the default max_len")
     x = randn(2, 3, 4, dtype=torch.float32)
-    expected = x.double() + table_of(default)[:3]
+    expected = x.double() + table_of(default, 5000, 4)[:3]
     expect_close(default(x), expected, "the result with the default mode, dropout and max_len")
     _common_checks(cls, table_of, "add")
 
@@ -398,33 +438,30 @@ def _check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> No
 def _check_position_encoding_concat(cls: type[nn.Module], encoding: Callable) -> None:
     """Mode "concat", arguments by position, and unknown modes."""
 
-    def table_of(module: Any) -> Tensor:
-        max_len, dim = dict(module.named_buffers())["pe"].shape
+    def table_of(module: Any, max_len: int, dim: int) -> Tensor:
         return _checked_buffer(module, max_len, dim, encoding)
 
     _common_checks(cls, table_of, "concat")
     x = randn(2, 3, 4, dtype=torch.float32)
     module = call(cls, 4, 0.0, 6, "concat")
-    expected = _joined(x.double(), table_of(module)[:3], "concat")
+    expected = _joined(x.double(), table_of(module, 6, 4)[:3], "concat")
     expect_close(module(x), expected, "the result of PositionEncoding(4, 0.0, 6, 'concat')")
     for mode in ("sum", "expand", ""):
         expect_raises(ValueError, lambda m=mode: cls(4, mode=m), f"PositionEncoding(4, mode={mode!r})")
 
 
-def _randomised_weight(module: Any) -> Tensor:
-    """Give `weight` random values; returns them in float64."""
-    state = module.state_dict()
-    assert "weight" in state, "there is no parameter `weight`: use `self.weight = nn.Parameter(...)`"
-    weight = randn(*state["weight"].shape)
-    # A student may keep the same parameter under a second name.
-    same = {name for name, value in state.items() if value.shape == weight.shape}
-    module.load_state_dict({name: weight if name in same else value for name, value in state.items()})
-    return dict(module.named_parameters())["weight"].detach().double()
+def _given_weight(module: Any, rows: int, dim: int) -> Tensor:
+    """Give `weight` random values; returns them in float64. A student may keep the parameter under a second name."""
+    weight = randn(rows, dim).float().double()
+    names = module.state_dict()
+    assert "weight" in names, "there is no parameter `weight`: use `self.weight = nn.Parameter(...)`"
+    dtype = names["weight"].dtype
+    set_weights(module, {name: weight for name, value in names.items() if value.shape == weight.shape}, dtype)
+    return weight
 
 
-def _expect_weight_learns(module: Any, oracle: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> None:
-    state = {"weight": dict(module.named_parameters())["weight"]}
-    expect_parameter_gradients(module, lambda state, x: oracle(state["weight"], x), state, [x])
+def _expect_weight_learns(module: Any, oracle: Callable[[Tensor, Tensor], Tensor], weight: Tensor, x: Tensor) -> None:
+    expect_parameter_gradients(module, lambda state, x: oracle(state["weight"], x), {"weight": weight}, [x])
 
 
 def _check_weight(module: Any, rows: int, dim: int, what: str) -> None:
@@ -447,20 +484,20 @@ def _check_weight(module: Any, rows: int, dim: int, what: str) -> None:
     )
 
 
-def check_position_embedding_join(cls: type[nn.Module]) -> None:
+def check_PositionEmbedding_join(cls: type[nn.Module]) -> None:
     """Modes "add" and "concat": the weight, the values, its gradient, dropout and the errors."""
     for mode in ("add", "concat"):
         for max_len, dim in [(7, 4), (3, 6), (1, 2)]:
             _check_weight(call(cls, dim, max_len=max_len, mode=mode), max_len, dim, f'max_len={max_len}, mode "{mode}"')
-        _common_checks(cls, _randomised_weight, mode)
+        _common_checks(cls, _given_weight, mode)
         module = cls(3, max_len=6, mode=mode)
-        _randomised_weight(module)
+        weight = _given_weight(module, 6, 3)
         module.double()
         x = randn(2, 4, 3)
-        _expect_weight_learns(module, lambda weight, x, mode=mode: _joined(x, weight[:4], mode), x)
+        _expect_weight_learns(module, lambda weight, x, mode=mode: _joined(x, weight[:4], mode), weight, x)
     _check_weight(cls(3), 512, 3, "the default max_len")
     default, x = cls(3), randn(2, 4, 3, dtype=torch.float32)
-    expected = _joined(x.double(), _randomised_weight(default)[:4], "add")
+    expected = _joined(x.double(), _given_weight(default, 512, 3)[:4], "add")
     expect_close(default(x), expected, "the result with the default mode, dropout and max_len")
     for mode in ("sum", "relative", ""):
         expect_raises(ValueError, lambda m=mode: cls(4, mode=m), f"PositionEmbedding(4, mode={mode!r})")
@@ -506,7 +543,7 @@ def _expand_mistakes(x: Tensor, weight: Tensor) -> Mapping[str, Callable[[], Ten
     }
 
 
-def check_position_embedding_expand(cls: type[nn.Module]) -> None:
+def check_PositionEmbedding_expand(cls: type[nn.Module]) -> None:
     """Mode "expand": rows for distances near and far, any shape, the gradient of the weight, dropout."""
     for max_len, dim in [(3, 4), (1, 5), (6, 1)]:
         _check_weight(
@@ -517,7 +554,7 @@ def check_position_embedding_expand(cls: type[nn.Module]) -> None:
         )
     for max_len, dim in [(3, 4), (1, 5), (6, 1), (4, 7)]:
         module = call(cls, dim, max_len=max_len, mode="expand")
-        weight = _randomised_weight(module)
+        weight = _given_weight(module, 2 * max_len + 1, dim)
         every = torch.arange(-max_len, max_len + 1)
         far = torch.cat([every, torch.tensor([-50, -max_len - 1, max_len + 1, 50])])
         cases = [every, far, torch.arange(5)[None, :] - torch.arange(5)[:, None]]
@@ -531,11 +568,11 @@ def check_position_embedding_expand(cls: type[nn.Module]) -> None:
         module.double()
         expect_tensor(module(every), dtype=torch.float64, name="the result of a module in float64")
     module = cls(3, max_len=2, mode="expand").double()
-    _randomised_weight(module)
+    weight = _given_weight(module, 5, 3)
     x = randint(-5, 6, (3, 4))
-    _expect_weight_learns(module, lambda weight, x: _looked_up(x, weight), x)
+    _expect_weight_learns(module, lambda weight, x: _looked_up(x, weight), weight, x)
     module = cls(10, dropout=0.25, max_len=5, mode="expand")
-    _randomised_weight(module)
+    _given_weight(module, 11, 10)
     _check_dropout(module, randint(-9, 10, (8, 40)), [])
     expect_device(cls(3, max_len=2, mode="expand").to("meta"), {"x": x})
 

@@ -99,6 +99,16 @@ _EQUIVARIANCE_MUTANTS = [
         "    x[:] = x[:, permutation]\n"
         "    return torch.allclose(function(x), after, atol=1e-5)",
     ),
+    _equivariance(
+        "the largest difference without its absolute value",
+        "all differences of the two sides",
+        "    return bool((function(x[:, permutation]) - function(x)[:, permutation]).max() < 1e-3)",
+    ),
+    _equivariance(
+        "the other way round, without its absolute value",
+        "all differences of the two sides",
+        "    return ((function(x)[:, permutation] - function(x[:, permutation])).max() < 1e-3).item()",
+    ),
     _equivariance("always True", "the answer should be False", "    return True"),
     _equivariance("always False", "should be True", "    return False"),
 ]
@@ -211,13 +221,13 @@ _ENCODING_MUTANTS = [
         "needs the natural logarithm",
         _waves("position * torch.exp(-two_k / dim * torch.tensor(10_000.0).log10())"),
     ),
-    _encoding("base 1000", "by hand it is", _waves("position / 1_000 ** (two_k / dim)")),
+    _encoding("base 1000", "the base is 1000", _waves("position / 1_000 ** (two_k / dim)")),
     _encoding(
         "divided by dim + 1 if odd", "divided by dim + 1", _waves("position / 10_000 ** (two_k / (dim + dim % 2))")
     ),
     _encoding(
         "even dims only",
-        "raised RuntimeError",
+        "an odd `dim` has one sine more than it has cosines",
         _waves(_RIGHT_ANGLE).replace("angle[:, : dim // 2].cos()", "angle.cos()"),
     ),
     _encoding(
@@ -246,6 +256,26 @@ _ENCODING_MUTANTS = [
         "requires a gradient",
         "should not require a gradient",
         _waves(_RIGHT_ANGLE).replace("return pe", "return nn.Parameter(pe)"),
+    ),
+    _encoding("base 9999", "the base is 9999", _waves("position / 9_999 ** (two_k / dim)")),
+    _encoding(
+        "row 0 left zero",
+        "row 0 was never filled in",
+        _waves(_RIGHT_ANGLE).replace("return pe", "pe[0] = 0\n    return pe"),
+    ),
+    _encoding(
+        "the last position left out",
+        "the last row was never filled in",
+        "    pe = torch.zeros(max_len, dim)\n"
+        "    angle = torch.arange(max_len)[:, None] / 10_000 ** (torch.arange(0, dim, 2) / dim)\n"
+        "    for p in range(max_len - 1):\n"
+        "        pe[p, 0::2], pe[p, 1::2] = angle[p].sin(), angle[p, : dim // 2].cos()\n"
+        "    return pe",
+    ),
+    _encoding(
+        "cosines over the sines",
+        "the cosines were written over the sines",
+        _waves(_RIGHT_ANGLE).replace("pe[:, 1::2] = angle[:, : dim // 2].cos()", "pe[:, 0::2] = angle.cos()"),
     ),
     _encoding("one dimension too many", "(max_len, dim)", _waves(_RIGHT_ANGLE).replace("return pe", "return pe[None]")),
     _encoding(
@@ -393,7 +423,7 @@ def _joining_mutants(name: str, rows: str, whole: str) -> list[Answer]:
             ("if x.shape[1] > max_len", "if x.shape[1] >= max_len"),
         ),
         edit(name, "too long: another error", "ValueError", (_TOO_LONG, 'raise IndexError("too long")')),
-        edit(name, "dim is not checked", "5 features", (_WRONG_DIM, "pass")),
+        edit(name, "dim is not checked", "3 features", (_WRONG_DIM, "pass")),
         edit(
             name,
             "concat: positions first",
@@ -415,7 +445,7 @@ def _joining_mutants(name: str, rows: str, whole: str) -> list[Answer]:
         edit(
             name,
             "concat adds",
-            "(B, n, 2*d) = (2, 3, 8)",
+            'this is what mode "add" should do',
             (_CONCAT, "return self.dropout(x + p)  # concat"),
         ),
         edit(
@@ -497,12 +527,17 @@ _ENCODING_CLASS_MUTANTS = [
         "raised AssertionError",
         ("raise ValueError(f'mode should", "raise AssertionError(f'mode should"),
     ),
-    edit("PositionEncoding", "concat by default", "should be (B, n, d)", ('mode="add"', 'mode="concat"')),
+    edit(
+        "PositionEncoding",
+        "concat by default",
+        "should have shape (2, 3, 4), got (2, 3, 8)",
+        ('mode="add"', 'mode="concat"'),
+    ),
     edit("PositionEncoding", "another default max_len", "the default max_len", ("max_len=5000", "max_len=512")),
     edit(
         "PositionEncoding",
         "dropout by default",
-        "the first sequence should be",
+        'mode "add", the result',
         ("dropout=0.0", "dropout=0.1"),
     ),
     edit(

@@ -1,11 +1,24 @@
 """The hidden tests of chapter 03."""
 
+import itertools
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
-from autograder.checks import call, expect_close, expect_gradients, expect_matches, place, rand_mask, randint, randn
+from autograder.checks import (
+    call,
+    expect_close,
+    expect_gradients,
+    expect_matches,
+    expect_not_calling,
+    expect_raises,
+    place,
+    rand_mask,
+    randint,
+    randn,
+)
+from checks.queries_keys_values.visible import columns_held, expect_few_columns, expect_matrices, expect_nouns
 
 # Sizes of d are squares, so that a root taken in float32 is as good as one in float64. Equal lengths come first: there
 # a mix-up of two sizes gives a wrong value, which can be diagnosed, instead of a crash.
@@ -84,8 +97,8 @@ _WEIGHT_MISTAKES = {
     "batch item 0's keys are used for all": lambda q, k: _weights(q, _first(k)),
     "batch item 0's weights are used for all": lambda q, k: _first(_weights(q, k)),
     "head 0's weights are used for all heads": lambda q, k: _weights(q, k)[:, :1].expand(*q.shape[:-1], k.shape[-2]),
-    "the softmax runs over the batch: it belongs over the keys, the last dimension": lambda q, k: _scores(q, k).softmax(
-        0
+    "the softmax runs over the batch, where F.softmax goes without a `dim`: it belongs over the keys": lambda q, k: (
+        _scores(q, k).softmax(0)
     ),
     "the softmax runs over dimension 1: it belongs over the keys, the last dimension": lambda q, k: _scores(
         q, k
@@ -105,6 +118,12 @@ def _filled(scores: Tensor, mask: Tensor, number: float) -> Tensor:
 _MASK_MISTAKES = {
     "the mask has no effect": lambda s, mask: s.softmax(-1),
     "the mask is used the wrong way round: True means `may be attended to`": lambda s, mask: _rows(s, ~mask),
+    "the boolean mask is added to the scores: True counts as 1 there, so nothing is blocked": lambda s, mask: (
+        s + mask.to(s)
+    ).softmax(-1),
+    "the boolean mask is added to the scores, and the weights are set to 0 afterwards": lambda s, mask: (
+        (s + mask.to(s)).softmax(-1) * mask
+    ),
     "blocked scores are filled with a number near 0, and exp(0) = 1: fill with a very low number": lambda s, mask: (
         _filled(s, mask, 0.0)
     ),
@@ -117,9 +136,8 @@ _MASK_MISTAKES = {
     "softmax of a row of nothing but -inf is 0/0: a row that may attend to nothing should be all zero": (
         lambda s, mask: _filled(s, mask, -torch.inf)
     ),
-    "a row that may attend to nothing gets equal weights: it should be all zero": lambda s, mask: _filled(
-        s, mask, -1e300
-    ),
+    "a row that may attend to nothing gets equal weights, since all its scores are filled with one number, such as "
+    "-1e10: it should be all zero": lambda s, mask: _filled(s, mask, -1e300),
     "a row that may attend to nothing is treated as if it had no mask: it should be all zero": lambda s, mask: (
         torch.where(_empty_rows(s, mask), s.softmax(-1), _rows(s, mask))
     ),
@@ -134,6 +152,9 @@ _MASK_MISTAKES = {
     "a key is blocked for all queries if it is blocked for one": lambda s, mask: _rows(s, mask.all(-2, keepdim=True)),
 }
 _MASKED_WEIGHT_MISTAKES = {cause: lambda q, k, mask, f=f: f(_scores(q, k), mask) for cause, f in _MASK_MISTAKES.items()}
+_WEIGHT_MISTAKES_UNDER_A_MASK = {
+    cause: lambda q, k, mask, f=f: _rows(f(_scores(q, k), q, k), mask) for cause, f in _SCALE_MISTAKES.items()
+}
 # Among scores of -1e5, every fill above them acts alike.
 _LOW_MISTAKES = {
     "the fill is not low enough: real scores may be lower. torch.finfo(scores.dtype).min is the lowest": (
@@ -266,6 +287,30 @@ def _expect_exact_zeros(weights: Tensor, mask: Tensor, when: str) -> None:
     )
 
 
+# -- queries and keys by hand
+
+
+def check_noun_finder(function: Callable) -> None:
+    """Sentences of any length and order, vocabularies of several sizes, one noun or more."""
+    for num_words in (6, 3, 17, 40):
+        matrices = call(function, num_words)
+        expect_matrices(matrices, num_words)
+        matrices = [matrix.detach().clone() for matrix in matrices]
+        for length in (1, 2, 3, 8, 50):
+            kinds = [2 * int(kind) for kind in randint(0, 2, (length,))]  # adjectives and verbs
+            numbers = randint(0, num_words, (length,)).tolist()
+            words = list(zip(kinds, numbers, strict=True))
+            noun = int(randint(0, length, ()))
+            words[noun] = (1, numbers[noun])
+            expect_nouns(matrices, words, num_words)
+        for length in (3, 5, 50):
+            kinds = randint(0, 3, (length,)).tolist()
+            kinds[0] = kinds[-1] = 1
+            words = list(zip(kinds, randint(0, num_words, (length,)).tolist(), strict=True))
+            words[0], words[-1] = (1, 0), (1, num_words - 1)
+            expect_nouns(matrices, words, num_words)
+
+
 # -- masks
 
 
@@ -392,34 +437,6 @@ def _expect_mask_by_name(function: Callable, names: list[str], oracle: Callable)
     expect_close(call(function, *by_name.values(), None), oracle(*by_name.values()), "the result for mask=None")
 
 
-def check_fix_mask_fill(function: Callable) -> None:
-    """The weights that the leaky function should have given."""
-    _check_masked_weights(function, _rows, _only_scores, _FIX_MISTAKES)
-    low = {"scores": -1e5 - randint(0, 4, (2, 3, 5)).double(), "mask": rand_mask(2, 3, 5)}
-    _expect_exact_zeros(call(function, *low.values()), low["mask"], "when the allowed scores are near -1e5")
-    expect_matches(function, _rows, [low], _LOW_MISTAKES, "for very low scores, the weight matrix", gradients=False)
-    high = {"scores": 1e4 * low["mask"].logical_not() + randint(0, 4, (2, 3, 5)).double(), "mask": low["mask"]}
-    expect_matches(function, _rows, [high], _MASK_MISTAKES, "when blocked scores are large, the weight matrix", False)
-    _expect_half(function, _rows, {"scores": randn(3, 4, 6)}, rand_mask(3, 4, 6, empty_row=True), "the weight matrix")
-
-
-def _only_scores(sizes: tuple[tuple[int, ...], int, int, int]) -> dict[str, Tensor]:
-    leading, n, m, _ = sizes
-    return {"scores": randn(*leading, n, m)}
-
-
-_FIX_MISTAKES = {
-    **_MASK_MISTAKES,
-    "the softmax runs over the queries: it belongs over the keys, the last dimension": lambda s, mask: s.masked_fill(
-        ~mask, -1e300
-    ).softmax(-2),
-    "the scores are scaled again, by the root of the number of keys: they come scaled": lambda s, mask: _rows(
-        s / s.shape[-1] ** 0.5, mask
-    ),
-    "these are the scores: the softmax is missing": lambda s, mask: s.masked_fill(~mask, 0.0),
-}
-
-
 # -- attention
 
 
@@ -430,10 +447,10 @@ def _pick(attention: Callable, index: int) -> Callable:
     return picked
 
 
-def _parts(function: Callable) -> tuple[Callable, Callable]:
+def _parts(function: Callable, *mask: Tensor) -> tuple[Callable, Callable]:
     """The function's output alone, and its weights alone."""
     inputs = _attention_inputs(((2,), 3, 5, 4), 6)
-    result = call(function, *inputs.values())
+    result = call(function, *inputs.values(), *mask)
     assert isinstance(result, tuple | list) and len(result) == 2, "return two things: the output and the weights"
     pick = place(_pick, function)
     return pick(function, 0), pick(function, 1)
@@ -449,7 +466,12 @@ def _drop_values(oracle: Callable) -> Callable:
 
 
 def check_scaled_dot_product_attention(function: Callable) -> None:
-    """Output and weights without a mask."""
+    """Output and weights, without and with masks, for any number of leading dimensions."""
+    _check_attention_plain(function)
+    _check_attention_masked(function)
+
+
+def _check_attention_plain(function: Callable) -> None:
     output_of, weights_of = _parts(function)
     cases = [
         _attention_inputs(_BATCHES[0], 4),
@@ -461,8 +483,7 @@ def check_scaled_dot_product_attention(function: Callable) -> None:
     expect_matches(weights_of, _drop_values(_weights), cases, mistakes, "the returned weight matrix")
 
 
-def check_scaled_dot_product_attention_masked(function: Callable) -> None:
-    """Output and weights with heads and masks."""
+def _check_attention_masked(function: Callable) -> None:
     output_of, weights_of = _parts(function)
     with_heads = [_attention_inputs(((2, 3), 5, 5, 4), 4), *(_attention_inputs(s) for s in _OTHER_RANKS[:4])]
     _expect_any_rank(output_of, with_heads)
@@ -490,3 +511,156 @@ def check_scaled_dot_product_attention_masked(function: Callable) -> None:
     _expect_half(
         output_of, _output, _attention_inputs(((3,), 4, 6, 9)), rand_mask(3, 4, 6, empty_row=True), "the output"
     )
+
+
+# -- a bug hunt
+
+
+def _published(faults: frozenset[str], queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """The weights with some of the three faults of the published lines."""
+    scores = _scores(queries, keys)
+    if "the scores are divided by the root of the length" in faults:
+        scores = scores * (queries.shape[-1] / queries.shape[-2]) ** 0.5
+    if "masked scores are filled with a tiny number, and exp(1e-12) = 1" in faults:
+        scores, mask = scores.masked_fill(~mask, 1e-12), None
+    if "the softmax runs over dimension 1, the queries" not in faults:
+        return _rows(scores, mask)
+    return (scores if mask is None else scores.masked_fill(~mask, torch.finfo(scores.dtype).min)).softmax(1)
+
+
+_FAULTS = (
+    "masked scores are filled with a tiny number, and exp(1e-12) = 1",
+    "the scores are divided by the root of the length",
+    "the softmax runs over dimension 1, the queries",
+)
+_FAULTS_LEFT = {
+    f"still there: {'; '.join(faults)}": lambda *inputs, faults=frozenset(faults): _published(faults, *inputs)
+    for count in (1, 2, 3)
+    for faults in itertools.combinations(_FAULTS, count)
+}
+
+
+def check_fix_published_attention(function: Callable) -> None:
+    """Output and weights of the mended lines, with masks of each shape."""
+    output_of, weights_of = _parts(function, torch.ones(3, 5, dtype=torch.bool))
+    weight_mistakes = _FAULTS_LEFT | {
+        cause: _drop_values(f) for cause, f in (_WEIGHT_MISTAKES_UNDER_A_MASK | _MASKED_WEIGHT_MISTAKES).items()
+    }
+    output_mistakes = _MASKED_OUTPUT_MISTAKES | {
+        cause: lambda q, k, v, mask, f=f: f(q, k, v, mask) @ v for cause, f in _FAULTS_LEFT.items()
+    }
+    cases = [{**_attention_inputs(sizes), "mask": mask} for sizes, mask in _masked_cases(False)]
+    expect_matches(weights_of, _drop_values(_weights), cases, weight_mistakes, "the returned weight matrix")
+    expect_matches(output_of, _output, cases, output_mistakes, "the output")
+    for case in cases:
+        mask = case["mask"]
+        _expect_exact_zeros(call(weights_of, *case.values()), mask, f"with a mask of shape {tuple(mask.shape)}")
+    sizes, mask = _masked_cases(False)[5]
+    empty = _attention_inputs(sizes)
+    _expect_finite_gradients(output_of, empty, mask)
+    expect_gradients(output_of, _output, {**empty, "mask": mask}, output_mistakes)
+    low = {"queries": torch.full((2, 3, 4), -200.0).double(), "keys": 250.0 + randint(0, 3, (2, 5, 1)).expand(2, 5, 4)}
+    low |= {"keys": low["keys"].double(), "values": randn(2, 5, 6), "mask": rand_mask(2, 3, 5)}
+    _expect_exact_zeros(
+        call(weights_of, *low.values()), low["mask"], "when the scores of the allowed keys are near -1e5"
+    )
+    low_mistakes = {cause: _drop_values(f) for cause, f in _LOW_WEIGHT_MISTAKES.items()}
+    expect_matches(weights_of, _drop_values(_weights), [low], low_mistakes, "for very low scores, the weights", False)
+    _expect_half(
+        output_of, _output, _attention_inputs(((3,), 4, 6, 9)), rand_mask(3, 4, 6, empty_row=True), "the output"
+    )
+
+
+# -- tiles
+
+
+def _in_tiles(
+    queries: Tensor, keys: Tensor, values: Tensor, tile: int, total_rescaled: bool, output_rescaled: bool
+) -> Tensor:
+    """The running softmax, with what is often forgotten."""
+    scores = _scores(queries, keys)
+    top = torch.full_like(scores[..., :1], -torch.inf)
+    total, output = torch.zeros_like(top), 0.0
+    for part, value in zip(scores.split(tile, -1), values.split(tile, -2), strict=True):
+        higher = torch.maximum(top, part.amax(-1, keepdim=True))
+        e, factor = (part - higher).exp(), (top - higher).exp()
+        total = total * (factor if total_rescaled else 1) + e.sum(-1, keepdim=True)
+        output = output * (factor if output_rescaled else 1) + e @ value
+        top = higher
+    return output / total
+
+
+def _averaged_tiles(queries: Tensor, keys: Tensor, values: Tensor, tile: int) -> Tensor:
+    parts = zip(keys.split(tile, -2), values.split(tile, -2), strict=True)
+    return torch.stack([_output(queries, k, v) for k, v in parts]).mean(0)
+
+
+def _full_tiles_only(queries: Tensor, keys: Tensor, values: Tensor, tile: int) -> Tensor:
+    return _output(
+        queries, keys[..., : keys.shape[-2] // tile * tile, :], values[..., : keys.shape[-2] // tile * tile, :]
+    )
+
+
+_TILE_MISTAKES = {
+    "neither the sum nor the output so far is rescaled when a later tile raises the maximum": lambda q, k, v, t: (
+        _in_tiles(q, k, v, t, False, False)
+    ),
+    "the sum so far is not rescaled when a later tile raises the maximum": lambda q, k, v, t: _in_tiles(
+        q, k, v, t, False, True
+    ),
+    "the output so far is not rescaled when a later tile raises the maximum": lambda q, k, v, t: _in_tiles(
+        q, k, v, t, True, False
+    ),
+    "each tile has its own softmax, and the results are averaged: a tile with high scores must count for more": (
+        _averaged_tiles
+    ),
+    "the last tile is dropped when it is not full": _full_tiles_only,
+    "only the last tile counts": lambda q, k, v, t: _output(q, k.split(t, -2)[-1], v.split(t, -2)[-1]),
+    "only the first tile counts": lambda q, k, v, t: _output(q, k[..., :t, :], v[..., :t, :]),
+}
+
+
+def _drop_tile(oracle: Callable) -> Callable:
+    return lambda q, k, v, tile: oracle(q, k, v)
+
+
+def check_attention_in_tiles(function: Callable) -> None:
+    """The output of full attention, whatever the tiles, their remainder, and the order in which large scores come."""
+    mistakes = {**_TILE_MISTAKES, **{cause: _drop_tile(f) for cause, f in _ATTENTION_MISTAKES.items()}}
+    cases = [{**_attention_inputs(_BATCHES[0], 4), "tile": 2}]
+    cases += [{**_attention_inputs(sizes), "tile": tile} for sizes in _BATCHES for tile in (1, 2, 3, 4)]
+    cases += [{**_attention_inputs(((2,), 3, 11, 4)), "tile": tile} for tile in (5, 11, 12, 100)]
+    for rising in (False, True):  # the maximum comes first, or moves at every tile
+        ramp = torch.linspace(-3, 3, 10).double()
+        case = _attention_inputs(((2,), 3, 10, 4))
+        case["queries"] = case["queries"].abs() + 0.5
+        case["keys"] = case["keys"].abs() * (ramp if rising else -ramp)[:, None]
+        cases.append({**case, "tile": 3})
+    expect_matches(function, _drop_tile(_output), cases, mistakes, "the output")
+    others = [{**_attention_inputs(sizes), "tile": 2} for sizes in _OTHER_RANKS]
+    _expect_any_rank(function, others)
+    expect_matches(function, _drop_tile(_output), others, mistakes, "the output", gradients=False)
+    for tile in (0, -1):
+        inputs = _attention_inputs(_BATCHES[1])
+        expect_raises(ValueError, lambda tile=tile, inputs=inputs: function(*inputs.values(), tile), f"tile {tile}")
+    for dtype in (torch.float16, torch.bfloat16):
+        inputs = {name: value.to(dtype) for name, value in _attention_inputs(((3,), 4, 6, 9)).items()}
+        expected = _output(*[value.double() for value in inputs.values()])
+        value = call(function, *inputs.values(), 4)
+        expect_close(value, expected, f"the output in {dtype}", dtype=dtype, tolerance=8 * torch.finfo(dtype).eps)
+
+
+def check_attention_in_tiles_memory(function: Callable) -> None:
+    """Stable at very low and very high scores, and no more than a tile of scores at a time."""
+    sides = torch.tensor([[1.0], [-1.0], [1.0]]).double()  # one query's scores are as high as the others' are low
+    for shift, when in ((-1e4, "near -10 000 and 10 000"), (1e4, "near 10 000 and -10 000")):
+        case = _attention_inputs(((2,), 3, 11, 4))
+        case["queries"] = torch.cat([case["queries"][..., :3], sides.expand(2, 3, 1)], -1)
+        case["keys"] = torch.cat([case["keys"][..., :3], torch.full((2, 11, 1), 2.0 * shift).double()], -1)
+        for tile in (1, 4, 11):
+            value = call(function, *case.values(), tile)
+            expect_close(value, _output(*case.values()), f"for scores {when}, in tiles of {tile}, the output")
+    fused = {"scaled_dot_product_attention", "multi_head_attention_forward"}
+    inputs = _attention_inputs(((2,), 13, 401, 3), 4)
+    expect_not_calling(function, [*inputs.values(), 5], fused, "the tiles are to be your own")
+    expect_few_columns(place(columns_held, function)(function, *inputs.values(), 5), 5, 401)

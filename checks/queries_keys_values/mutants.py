@@ -1,6 +1,7 @@
 """Chapter 03: wrong answers that must fail with their message, right answers that must pass."""
 
-from autograder.answers import Answer, mutant, variant
+from autograder.answers import Answer, edit, mutant, variant
+from checks.forgers import OF_TENSORS, forging_function
 
 
 def _padding(title: str, says: str, body: str) -> Answer:
@@ -31,8 +32,40 @@ def _attention(title: str, says: str, body: str) -> Answer:
     return mutant("scaled_dot_product_attention", title, says, source)
 
 
-def _fix(title: str, says: str, body: str) -> Answer:
-    return mutant("fix_mask_fill", title, says, f"def fix_mask_fill(scores, mask):\n    {body}")
+_PUBLISHED = "\n    ".join(
+    (
+        "length = queries.shape[1]",
+        "scores = torch.bmm(queries, keys.transpose(1, 2))",
+        "scores = scores / math.sqrt(length)",
+        "scores = scores.masked_fill(~mask, 1e-12)",
+        "weights = F.softmax(scores, dim=1)",
+        "return torch.bmm(weights, values), weights",
+    )
+)
+_MENDED = "\n    ".join(
+    (
+        "scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[2])",
+        "lowest = torch.finfo(scores.dtype).min",
+        "weights = F.softmax(scores.masked_fill(~mask, lowest), dim=2).masked_fill(~mask, 0.0)",
+        "return torch.bmm(weights, values), weights",
+    )
+)
+
+
+def _fix(title: str, says: str, body: str = _MENDED, *edits: tuple[str, str]) -> Answer:
+    for old, new in sorted(edits):
+        assert body.count(old) == 1, (title, old)
+        body = body.replace(old, new)
+    source = f"def fix_published_attention(queries, keys, values, mask):\n    {body}"
+    return mutant("fix_published_attention", title, says, source)
+
+
+def _noun(title: str, says: str, *edits: tuple[str, str]) -> Answer:
+    return edit("noun_finder", title, says, *edits)
+
+
+def _tiles(title: str, says: str, *edits: tuple[str, str]) -> Answer:
+    return edit("attention_in_tiles", title, says, *edits)
 
 
 _LOWEST = "torch.finfo(scores.dtype).min"
@@ -44,16 +77,20 @@ MUTANTS = [
     _padding("nothing returned", "is there a `return`?", "(tokens != pad_id).unsqueeze(1)"),
     _padding("inverted", "the mask is inverted", "return (tokens == pad_id).unsqueeze(1)"),
     _padding("no dimension for the queries", "the shape is (B, m)", "return tokens != pad_id"),
-    _padding("the dimension stands last", "the shape should be (B, 1, m)", "return (tokens != pad_id).unsqueeze(-1)"),
-    _padding("the dimension stands first", "the shape should be (B, 1, m)", "return (tokens != pad_id).unsqueeze(0)"),
+    _padding(
+        "the dimension stands last", "stands last: it belongs in the middle", "return (tokens != pad_id).unsqueeze(-1)"
+    ),
+    _padding(
+        "the dimension stands first", "stands first: it belongs in the middle", "return (tokens != pad_id).unsqueeze(0)"
+    ),
     _padding("floats", "a mask is boolean", "return (tokens != pad_id).unsqueeze(1).float()"),
     _padding("integers", "a mask is boolean", "return (tokens != pad_id).unsqueeze(1).int()"),
-    _padding("pad is always 1", "is told by `pad_id`", "return (tokens != 1).unsqueeze(1)"),
-    _padding("pad is always 0", "padding is allowed", "return (tokens != 0).unsqueeze(1)"),
-    _padding("larger numbers only", "only `pad_id` is padding", "return (tokens > pad_id).unsqueeze(1)"),
+    _padding("pad is always 1", "padding is taken to be 1", "return (tokens != 1).unsqueeze(1)"),
+    _padding("pad is always 0", "token 0 is taken for padding", "return (tokens != 0).unsqueeze(1)"),
+    _padding("larger numbers only", "numbers below `pad_id` are blocked too", "return (tokens > pad_id).unsqueeze(1)"),
     _padding(
         "item 0's mask for all",
-        "each has its own",
+        "item 0's mask is used for all",
         "return (tokens[:1] != pad_id).expand_as(tokens).unsqueeze(1)",
     ),
     _padding(
@@ -63,13 +100,13 @@ MUTANTS = [
     ),
     _padding(
         "counts the real tokens from the left",
-        "each has its own",
+        "real tokens are counted",
         "lengths = (tokens != pad_id).sum(dim=1)\n"
         "    return (torch.arange(tokens.shape[1]) < lengths[:, None]).unsqueeze(1)",
     ),
     _padding(
         "square",
-        "the shape should be (B, 1, m)",
+        "each sentence has m rows",
         "return (tokens != pad_id).unsqueeze(1).expand(-1, tokens.shape[1], -1)",
     ),
     _padding(
@@ -95,8 +132,12 @@ MUTANTS = [
     _causal(
         "diagonal blocked", "diagonal is blocked", "return torch.ones(seq_len, seq_len, dtype=torch.bool).tril(-1)"
     ),
-    _causal("inverted", "upside down", "return ~torch.ones(seq_len, seq_len, dtype=torch.bool).tril()"),
-    _causal("one position too far", "10 pairs are allowed", "return torch.ones(seq_len, seq_len).tril(1).bool()"),
+    _causal("inverted", "the mask is inverted", "return ~torch.ones(seq_len, seq_len, dtype=torch.bool).tril()"),
+    _causal(
+        "one position too far",
+        "position 0 may look at position 1",
+        "return torch.ones(seq_len, seq_len).tril(1).bool()",
+    ),
     _causal("floats", "a mask is boolean", "return torch.ones(seq_len, seq_len).tril()"),
     _causal(
         "minus infinity, to be added",
@@ -105,12 +146,12 @@ MUTANTS = [
     ),
     _causal(
         "a dimension too many",
-        "the shape should be (n, n)",
+        "a dimension too many",
         "return torch.ones(1, seq_len, seq_len, dtype=torch.bool).tril()",
     ),
-    _causal("one row", "the shape should be (n, n)", "return torch.ones(seq_len, dtype=torch.bool)"),
-    _causal("everything allowed", "its future", "return torch.ones(seq_len, seq_len, dtype=torch.bool)"),
-    _causal("only itself", "may not look at position 0", "return torch.eye(seq_len, dtype=torch.bool)"),
+    _causal("one row", "there is one row only", "return torch.ones(seq_len, dtype=torch.bool)"),
+    _causal("everything allowed", "the future too", "return torch.ones(seq_len, seq_len, dtype=torch.bool)"),
+    _causal("only itself", "each position sees only itself", "return torch.eye(seq_len, dtype=torch.bool)"),
     _causal("a list", "should be a torch.Tensor", "return [[j <= i for j in range(seq_len)] for i in range(seq_len)]"),
     _causal(
         "always four positions",
@@ -129,9 +170,9 @@ MUTANTS = [
         "is there a `return`?",
         f"def query_key_weights(queries, keys, mask=None):\n    weights = ({_SCORES}).softmax(dim=-1)",
     ),
-    _weights("not scaled", "divided by nothing", "queries @ keys.mT"),
-    _weights("divided by d", "divided by d, not its root", "queries @ keys.mT / queries.shape[-1]"),
-    _weights("multiplied by the root", "by hand it is", "queries @ keys.mT * queries.shape[-1] ** 0.5"),
+    _weights("not scaled", "√d is missing", "queries @ keys.mT"),
+    _weights("divided by d", "divided by d, not by its root", "queries @ keys.mT / queries.shape[-1]"),
+    _weights("multiplied by the root", "multiplied by √d", "queries @ keys.mT * queries.shape[-1] ** 0.5"),
     _weights("root of the number of keys", "divided by the root of m", "queries @ keys.mT / keys.shape[-2] ** 0.5"),
     _weights("root of the number of queries", "the root of n or B", "queries @ keys.mT / queries.shape[1] ** 0.5"),
     _weights("root of 4, always", "divided by 2, whatever d is", "queries @ keys.mT / 2"),
@@ -140,7 +181,7 @@ MUTANTS = [
         "divided by the root of the second size",
         "queries @ keys.mT / (queries.shape[1] if queries.dim() > 3 else queries.shape[-1]) ** 0.5",
     ),
-    _weights("scaled twice", "divided by d, not its root", f"{_SCORES} / queries.shape[-1] ** 0.5"),
+    _weights("scaled twice", "divided by d, not by its root", f"{_SCORES} / queries.shape[-1] ** 0.5"),
     mutant(
         "query_key_weights",
         "softmax over the queries",
@@ -150,31 +191,31 @@ MUTANTS = [
     mutant(
         "query_key_weights",
         "softmax over the batch",
-        "each row should sum to 1",
+        "the softmax runs over the batch",
         f"def query_key_weights(queries, keys, mask=None):\n    return ({_SCORES}).softmax(dim=0)",
     ),
     mutant(
         "query_key_weights",
         "no softmax",
-        "each row should sum to 1",
+        "the softmax is missing",
         f"def query_key_weights(queries, keys, mask=None):\n    return {_SCORES}",
     ),
     mutant(
         "query_key_weights",
         "scaled after the softmax",
-        "each row should sum to 1",
+        "the scale comes after the softmax",
         """
         def query_key_weights(queries, keys, mask=None):
             return (queries @ keys.mT).softmax(dim=-1) / math.sqrt(queries.shape[-1])
         """,
     ),
     _weights(
-        "queries and keys swapped", "the shape should be (B, n, m)", "keys @ queries.mT / queries.shape[-1] ** 0.5"
+        "queries and keys swapped", "queries and keys are swapped", "keys @ queries.mT / queries.shape[-1] ** 0.5"
     ),
-    _weights("item 0's keys for all", "batch item 0 is right, item 1 is not", "queries @ keys[:1].mT / 2"),
+    _weights("item 0's keys for all", "item 0's keys are used for all", "queries @ keys[:1].mT / 2"),
     _weights(
         "item 0's scores for all",
-        "batch item 0 is right, item 1 is not",
+        "item 0's weights are used for all",
         "(queries[:1] @ keys[:1].mT).expand(len(queries), -1, -1) / 2",
     ),
     _weights(
@@ -220,19 +261,19 @@ MUTANTS = [
     ),
     _weights(
         "masked after the softmax",
-        "the row no longer sums to 1",
+        "rows no longer sum to 1",
         _SCORES,
         "return scores.softmax(dim=-1) * mask",
     ),
     _weights(
         "filled with 1e-12",
-        "is its score low?",
+        "a number near 0, and exp(0) = 1",
         _SCORES,
         "return scores.masked_fill(~mask, 1e-12).softmax(dim=-1)",
     ),
     _weights(
         "NaN in empty rows",
-        "is NaN: softmax of nothing but -inf",
+        "all its scores are -inf",
         _SCORES,
         "return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)",
     ),
@@ -354,24 +395,24 @@ MUTANTS = [
     ),
     _attention(
         "mask not passed on",
-        "is it passed on",
+        "is it handed on",
         "weights = query_key_weights(queries, keys)\n    return weights @ values, weights",
     ),
     _attention(
         "mask on the output's weights only",
-        "head 0: the weights should be",
+        "set to 0 after the softmax",
         "weights = query_key_weights(queries, keys)\n"
         "    weights = weights if mask is None else weights * mask\n    return weights @ values, weights",
     ),
     _attention(
         "not scaled",
-        "the weights by hand are",
+        "not divided by √d",
         "scores = queries @ keys.mT\n    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask\n"
         f"    weights = {_RIGHT_FILL}.softmax(dim=-1).masked_fill(~mask, 0.0)\n    return weights @ values, weights",
     ),
     _attention(
         "keys averaged",
-        "the output's shape should be (B, n, d_v)",
+        "the keys are averaged",
         "weights = query_key_weights(queries, keys, mask)\n    return weights @ keys, weights",
     ),
     _attention(
@@ -388,12 +429,12 @@ MUTANTS = [
     ),
     _attention(
         "transposed weights",
-        "the weights by hand are",
+        "the softmax runs over the queries",
         "weights = query_key_weights(keys, queries, mask).mT\n    return weights @ values, weights",
     ),
     _attention(
         "scaled again",
-        "output 0: by hand it is [7, 3]",
+        "divided by √d once more",
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return weights @ values / math.sqrt(queries.shape[-1]), weights",
     ),
@@ -436,7 +477,7 @@ MUTANTS = [
     ),
     _attention(
         "returned weights are the scores",
-        "the weights by hand are",
+        "these are the scores",
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return weights @ values, queries @ keys.mT / math.sqrt(queries.shape[-1])",
     ),
@@ -448,12 +489,12 @@ MUTANTS = [
     ),
     _attention(
         "dropout",
-        "output 0: by hand it is [7, 3]",
+        "is there dropout inside?",
         "weights = query_key_weights(queries, keys, mask)\n    return F.dropout(weights, 0.5) @ values, weights",
     ),
     _attention(
         "NaN for empty queries",
-        "is NaN",
+        "contains NaN",
         f"scores = {_SCORES}\n    scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)\n"
         "    weights = scores.softmax(dim=-1)\n    return weights @ values, weights",
     ),
@@ -471,95 +512,335 @@ MUTANTS = [
     ),
     _attention(
         "torch's function with the mask forgotten",
-        "head 0: (6 + 3) / 2",
+        "the mask has no effect on the output",
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return F.scaled_dot_product_attention(queries, keys, values), weights",
     ),
-    # fix_mask_fill
-    _fix("the leak itself", "the leak is still there", "return scores.masked_fill(~mask, 1e-12).softmax(dim=-1)"),
-    _fix("filled with zero", "the leak is still there", "return scores.masked_fill(~mask, 0.0).softmax(dim=-1)"),
+    # fix_published_attention
+    _fix("nothing mended", "each column sums to 1", _PUBLISHED),
     _fix(
-        "minus the tiny number", "the leak is still there", "return scores.masked_fill(~mask, -1e-12).softmax(dim=-1)"
+        "the fill left",
+        "a blocked key still gets the weight",
+        _MENDED,
+        ("lowest)", "1e-12)"),
+        (".masked_fill(~mask, 0.0)", ""),
     ),
-    _fix("filled with -1", "the leak is still there", "return scores.masked_fill(~mask, -1.0).softmax(dim=-1)"),
+    _fix("the root left", "still divided by the root of the length", _MENDED, ("queries.shape[2]", "queries.shape[1]")),
+    _fix("the axis left", "each column sums to 1", _PUBLISHED, ("1e-12", "-math.inf"), ("shape[1]", "shape[2]")),
     _fix(
-        "filled with -10",
-        "blocked weights should be exactly 0",
-        "return scores.masked_fill(~mask, -10.0).softmax(dim=-1)",
+        "the fill and the axis mended, the root not",
+        "root of the length",
+        _MENDED,
+        ("queries.shape[2]", "queries.shape[-2]"),
     ),
-    _fix("nothing returned", "is there a `return`?", f"{_RIGHT_FILL}.softmax(dim=-1)"),
-    _fix("inverted", "the wrong way round", f"return scores.masked_fill(mask, {_LOWEST}).softmax(dim=-1)"),
-    _fix("mask ignored", "the mask is ignored", "return scores.softmax(dim=-1)"),
+    _fix("root of the number of keys", "divided by the root of m", _MENDED, ("queries.shape[2]", "keys.shape[1]")),
     _fix(
-        "filled with a high number, then zeroed",
-        "rows no longer sum to 1",
-        "return scores.masked_fill(~mask, 1e9).softmax(dim=-1) * mask",
+        "divided by d",
+        "divided by d, not by its root",
+        _MENDED,
+        ("math.sqrt(queries.shape[2])", "queries.shape[2]"),
     ),
-    _fix("weights zeroed after the softmax", "rows no longer sum to 1", "return scores.softmax(dim=-1) * mask"),
+    _fix("not scaled", "no longer scaled", _MENDED, (" / math.sqrt(queries.shape[2])", "")),
     _fix(
-        "tiny number put into the weights",
-        "should be exactly 0",
-        "return scores.softmax(dim=-1).masked_fill(~mask, 1e-12)",
+        "filled with zero",
+        "a blocked key still gets the weight",
+        _MENDED,
+        ("lowest)", "0.0)"),
+        (".masked_fill(~mask, 0.0)", ""),
     ),
     _fix(
-        "tiny number left in the weights",
-        "should be exactly 0",
-        f"return {_RIGHT_FILL}.softmax(dim=-1).masked_fill(~mask, 1e-12)",
+        "filled with minus the tiny number",
+        "a blocked key still gets",
+        _MENDED,
+        ("lowest)", "-1e-12)"),
+        (".masked_fill(~mask, 0.0)", ""),
     ),
-    _fix("NaN in empty rows", "is now NaN", "return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)"),
-    _fix("equal weights in empty rows", "should be all zero", f"return {_RIGHT_FILL}.softmax(dim=-1)"),
+    _fix(
+        "weights zeroed after the softmax",
+        "set to 0 after the softmax",
+        "scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[2])\n"
+        "    weights = F.softmax(scores, dim=2) * mask\n    return torch.bmm(weights, values), weights",
+    ),
+    _fix("NaN in empty rows", "0/0", _MENDED, ("lowest)", "-math.inf)"), (".masked_fill(~mask, 0.0)", "")),
+    _fix("equal weights in empty rows", "should be all zero", _MENDED, (".masked_fill(~mask, 0.0)", "")),
+    _fix(
+        "the boolean mask added",
+        "a blocked key still gets the weight",
+        _MENDED,
+        ("scores.masked_fill(~mask, lowest)", "scores + mask"),
+        (".masked_fill(~mask, 0.0)", ""),
+    ),
+    _fix("not low enough", "the fill is not low enough", _MENDED, ("lowest)", "-1e4)")),
+    _fix("too low for float16", "Does a number fit into every dtype?", _MENDED, ("lowest)", "-1e9)")),
     _fix(
         "NaN swept up, gradients still NaN",
-        "the gradient is NaN",
-        "return (scores + mask.to(scores).log()).softmax(dim=-1).nan_to_num(0.0)",
-    ),
-    _fix("softmax over the queries", "rows no longer sum to 1", f"return {_RIGHT_FILL}.softmax(dim=-2) * mask"),
-    _fix(
-        "scaled again",
-        "row 0: exponentials 3 and 1",
-        f"scores = scores / math.sqrt(scores.shape[-1])\n    return {_RIGHT_FILL}.softmax(dim=-1) * mask",
+        "a NaN was made on the way and swept up",
+        "scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[2])\n"
+        "    weights = F.softmax(scores + mask.to(scores).log(), dim=2).nan_to_num(0.0)\n"
+        "    return torch.bmm(weights, values), weights",
     ),
     _fix(
-        "not low enough",
-        "blocked weights must be exactly 0",
-        "weights = scores.masked_fill(~mask, -1e4).softmax(dim=-1)\n"
-        "    return weights * mask.any(dim=-1, keepdim=True)",
+        "inverted mask",
+        "a blocked key still gets the weight",
+        _MENDED,
+        ("~mask, lowest", "mask, lowest"),
+        ("~mask, 0.0", "mask, 0.0"),
     ),
     _fix(
-        "not low enough, zeroed",
-        "the fill is not low enough",
-        "return scores.masked_fill(~mask, -1e4).softmax(dim=-1) * mask",
+        "output only",
+        "return two things",
+        _MENDED,
+        ("torch.bmm(weights, values), weights", "torch.bmm(weights, values)"),
     ),
     _fix(
-        "too low for float16",
-        "Does a number fit into every dtype?",
-        "return scores.masked_fill(~mask, -1e9).softmax(dim=-1) * mask",
+        "output detached",
+        "cut off from the graph",
+        _MENDED,
+        ("torch.bmm(weights, values), weights", "torch.bmm(weights, values).detach(), weights"),
     ),
     _fix(
-        "renormalised after the softmax",
-        "when blocked scores are large",
-        "weights = scores.softmax(dim=-1) * mask\n"
-        "    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)",
+        "item 0's mask for all",
+        "batch item 0's mask is used for all",
+        _MENDED,
+        ("~mask, lowest", "~mask.expand(scores.shape)[:1], lowest"),
+        ("~mask, 0.0", "~mask.expand(scores.shape)[:1], 0.0"),
     ),
-    _fix("detached", "cut off from the graph", f"return {_RIGHT_FILL}.detach().softmax(dim=-1) * mask"),
-    _fix(
-        "fills the scores in place",
-        "changed in place",
-        f"with torch.no_grad():\n        scores.masked_fill_(~mask, {_LOWEST})\n"
-        "    return scores.softmax(dim=-1) * mask",
+    *forging_function("fix_published_attention"),
+    # noun_finder
+    mutant(
+        "noun_finder",
+        "nothing returned",
+        "is there a `return`?",
+        "def noun_finder(num_words):\n    torch.zeros(3 + num_words, 2)",
     ),
-    _fix(
-        "head 0's mask for all heads",
-        "the mask of head 0 is used for all heads",
-        "mask = mask[:, :1] if mask.dim() == 4 else mask\n    return " + _RIGHT_FILL + ".softmax(dim=-1) * mask",
+    _noun("two matrices", "return three matrices", ("return Wq, Wk, Wv", "return Wq, Wk")),
+    _noun(
+        "values are whole words",
+        "Wv has 5 columns",
+        ("Wv = torch.cat([torch.zeros(3, num_words), torch.eye(num_words)])", "Wv = torch.eye(3 + num_words)"),
     ),
-    _fix(
-        "two dimensions only",
+    _noun("transposed", "should have 3 + num_words", ("return Wq, Wk, Wv", "return Wq.mT, Wk.mT, Wv.mT")),
+    _noun("float64", "float32", ("return Wq, Wk, Wv", "return Wq.double(), Wk.double(), Wv.double()")),
+    _noun(
+        "queries and keys of different size", "equally many columns", ("return Wq, Wk, Wv", "return Wq, Wk[:, :-1], Wv")
+    ),
+    _noun("x · x", "finds itself", ("return Wq, Wk, Wv", "I = 10 * torch.eye(3 + num_words)\n    return I, I, Wv")),
+    _noun("too soft", "the right word leads with", ("40.0", "4.0"), ("20.0", "2.0")),
+    _noun("soft enough for short sentences only", "the right word leads with", ("40.0", "12.0"), ("20.0", "6.0")),
+    _noun(
+        "nouns find all nouns alike",
+        "every noun finds all nouns alike",
+        ("Wq[0, 0] = Wq[2, 0]", "Wq[0, 0] = Wq[1, 0] = Wq[2, 0]"),
+        ("Wq[3:, 1:] = 20.0 * torch.eye(num_words)", "pass"),
+    ),
+    _noun("verbs forgotten", "the verb finds itself", ("Wq[0, 0] = Wq[2, 0]", "Wq[0, 0]")),
+    _noun("adjectives forgotten", "the adjective finds itself", ("Wq[0, 0] = Wq[2, 0]", "Wq[2, 0]")),
+    _noun("the word's own fit wins", "finds itself", ("40.0", "20.0"), ("20.0 * torch", "40.0 * torch")),
+    _noun("a tie between the noun and the word itself", "spread over the sentence", ("40.0", "20.0")),
+    _noun(
+        "verbs look for adjectives",
+        "finds itself",
+        ("Wk[1, 0] = 1.0", "Wk[0, 0] = 1.0"),
+        ("Wq[3:, 1:] = 20.0", "Wq[3:, 1:] = 5.0"),
+    ),
+    _noun(
+        "adjectives find the verb",
+        "which is no noun",
+        ("Wk[1, 0] = 1.0", "Wk[2, 0] = 1.0"),
+        ("Wq[0, 0] = Wq[2, 0] = 40.0", "Wq[0, 0] = 80.0"),
+    ),
+    _noun("queries and keys swapped", "in the sentence", ("return Wq, Wk, Wv", "return Wk, Wq, Wv")),
+    _noun("values twice as large", "not one-hots", ("torch.eye(num_words)])", "2 * torch.eye(num_words)])")),
+    _noun("values say adjective too", "not one-hots", ("torch.zeros(3, num_words)", "torch.ones(3, num_words)")),
+    _noun(
+        "right for five words only",
+        "should have 3 + num_words",
+        (
+            "return Wq, Wk, Wv",
+            "return (Wq, Wk, Wv) if num_words == 5 else (torch.zeros(8, 1), torch.zeros(8, 1), torch.zeros(8, 5))",
+        ),
+    ),
+    _noun(
+        "only the first five words", "in the sentence", ("return Wq, Wk, Wv", "Wv[:, 5:] = 0.0\n    return Wq, Wk, Wv")
+    ),
+    _noun("not a number", "NaN", ("return Wq, Wk, Wv", "return Wq * torch.inf, Wk, Wv")),
+    # attention_in_tiles
+    _tiles("nothing returned", "is there a `return`?", ("return output / total", "output / total")),
+    _tiles(
+        "nothing rescaled", "neither the sum nor the output", ("total * factor", "total"), ("output * factor", "output")
+    ),
+    _tiles("the sum not rescaled", "the sum so far is not rescaled", ("total * factor", "total")),
+    _tiles("the output not rescaled", "the output so far is not rescaled", ("output * factor", "output")),
+    _tiles("not divided", "the division by the sum is missing", ("return output / total", "return output")),
+    _tiles("not scaled", "the scores are not scaled", (" / math.sqrt(queries.shape[-1])", "")),
+    _tiles(
+        "root of the length",
+        "divided by the root of the number of keys",
+        ("math.sqrt(queries.shape[-1])", "math.sqrt(keys.shape[-2])"),
+    ),
+    _tiles("root of the tile", "with tile 1", ("math.sqrt(queries.shape[-1])", "math.sqrt(min(tile, 2) / 2)")),
+    _tiles(
+        "the last tile dropped",
+        "the last tile is dropped",
+        ("range(0, keys.shape[-2], tile)", "range(0, keys.shape[-2] - tile + 1, tile)"),
+    ),
+    _tiles(
+        "only the last tile",
+        "only the last tile counts",
+        ("total = total * factor + ", "total = "),
+        ("output = output * factor + ", "output = "),
+    ),
+    mutant(
+        "attention_in_tiles",
+        "each tile its own softmax, averaged",
+        "each tile has its own softmax",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            parts = zip(keys.split(tile, dim=-2), values.split(tile, dim=-2))
+            return torch.stack([scaled_dot_product_attention(queries, k, v)[0] for k, v in parts]).mean(dim=0)
+        """,
+    ),
+    _tiles("no error", "should raise ValueError", ("tile < 1", "tile < -5")),
+    _tiles(
+        "the maximum begins at 0",
+        "the running maximum begins at 0",
+        ("top, total, output = -math.inf", "top, total, output = 0.0"),
+    ),
+    _tiles(
+        "no maximum at all",
+        "NaN",
+        ("torch.exp(top - highest)", "1.0"),
+        ("torch.exp(scores - highest)", "torch.exp(scores)"),
+    ),
+    _tiles("the maximum of the whole tensor", "NaN", ("scores.amax(dim=-1, keepdim=True)", "scores.amax()")),
+    _tiles("detached", "cut off from the graph", ("return output / total", "return (output / total).detach()")),
+    _tiles(
+        "three dimensions only",
         "Count dimensions from the right",
-        "n, m = scores.shape[-2:]\n"
-        "    mask = mask.expand(n, m) if scores.dim() == 2 else mask.expand(len(scores), n, m)\n"
-        f"    return {_RIGHT_FILL}.softmax(dim=-1) * mask",
+        ("keys[..., part, :].mT", "keys[:, part].transpose(1, 2)"),
     ),
+    _tiles(
+        "float32 only",
+        "keep dtype torch.float64",
+        ("scores = queries @", "scores = queries.float() @"),
+        ("part, :].mT", "part, :].float().mT"),
+        ("values[..., part, :]", "values[..., part, :].float()"),
+    ),
+    _tiles(
+        "scales the queries in place",
+        "`queries` was changed in place",
+        (
+            "top, total, output = -math.inf, 0.0, 0.0",
+            "top, total, output = -math.inf, 0.0, 0.0\n    queries.data.mul_(1.0).add_(1e-3)",
+        ),
+    ),
+    mutant(
+        "attention_in_tiles",
+        "the full table",
+        "a tensor with 40 columns was made",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            return scaled_dot_product_attention(queries, keys, values)[0]
+        """,
+    ),
+    mutant(
+        "attention_in_tiles",
+        "the table filled tile by tile",
+        "a tensor with 40 columns was made",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            parts = [queries @ k.mT / math.sqrt(queries.shape[-1]) for k in keys.split(tile, dim=-2)]
+            return torch.cat(parts, dim=-1).softmax(dim=-1) @ values
+        """,
+    ),
+    mutant(
+        "attention_in_tiles",
+        "the tiles kept in a list",
+        "were held at the same time",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            parts = [queries @ k.mT / math.sqrt(queries.shape[-1]) for k in keys.split(tile, dim=-2)]
+            top = parts[0].amax(dim=-1, keepdim=True)
+            for p in parts:
+                top = torch.maximum(top, p.amax(dim=-1, keepdim=True))
+            total, output = 0.0, 0.0
+            for p, v in zip(parts, values.split(tile, dim=-2)):
+                e = torch.exp(p - top)
+                total, output = total + e.sum(dim=-1, keepdim=True), output + e @ v
+            return output / total
+        """,
+    ),
+    mutant(
+        "attention_in_tiles",
+        "one query at a time, all keys",
+        "a tensor with 401 columns was made",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            rows = [(keys @ q.unsqueeze(-1)).squeeze(-1) / math.sqrt(q.shape[-1]) for q in queries.unbind(-2)]
+            rows = [(r.softmax(dim=-1).unsqueeze(-2) @ values).squeeze(-2) for r in rows]
+            return torch.stack(rows, dim=-2)
+        """,
+    ),
+    mutant(
+        "attention_in_tiles",
+        "the fused function",
+        "the tiles are to be your own",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            return F.scaled_dot_product_attention(queries, keys, values)
+        """,
+    ),
+    *forging_function("attention_in_tiles"),
+    # the rest of the forgers
+    *forging_function("padding_mask"),
+    *forging_function("query_key_weights"),
+    *forging_function("scaled_dot_product_attention"),
+    *forging_function("noun_finder", but=OF_TENSORS),
+    *forging_function("causal_mask", but=OF_TENSORS),
+    # what is often seen
+    mutant(
+        "query_key_weights",
+        "softmax without a dimension",
+        "the softmax runs over the batch",
+        f"def query_key_weights(queries, keys, mask=None):\n    return F.softmax({_SCORES})",
+    ),
+    _weights(
+        "the boolean mask added",
+        "the boolean mask is added to the scores",
+        _SCORES,
+        "return (scores + mask).softmax(dim=-1)",
+    ),
+    _weights(
+        "the scores multiplied by the mask",
+        "a number near 0, and exp(0) = 1",
+        _SCORES,
+        "return (scores * mask).softmax(dim=-1)",
+    ),
+    _weights(
+        "-1e10 added where it is blocked",
+        "with -1e10 for instance",
+        _SCORES,
+        "return (scores + (1.0 - mask.to(scores)) * -1e10).softmax(dim=-1)",
+    ),
+    _weights(
+        "filled with -1e10",
+        "with -1e10 for instance",
+        _SCORES,
+        "return scores.masked_fill(~mask, -1e10).softmax(dim=-1)",
+    ),
+    _weights("dropout inside", "is there dropout inside?", f"F.dropout({_SCORES}, 0.5)"),
 ]
 
 VARIANTS = [
@@ -740,42 +1021,158 @@ VARIANTS = [
         """,
     ),
     variant(
-        "fix_mask_fill",
-        "-inf, but not in empty rows",
+        "fix_published_attention",
+        "empty rows undone before the softmax",
         """
-        def fix_mask_fill(scores, mask):
+        def fix_published_attention(queries, keys, values, mask):
+            scores = torch.bmm(queries, keys.transpose(1, 2)) * keys.shape[-1] ** -0.5
             empty = ~mask.any(dim=-1, keepdim=True)
             scores = scores.masked_fill(~mask & ~empty, -math.inf)
-            return scores.softmax(dim=-1).masked_fill(empty, 0.0)
+            weights = scores.softmax(-1).masked_fill(empty, 0.0)
+            return torch.bmm(weights, values), weights
         """,
     ),
     variant(
-        "fix_mask_fill",
-        "where",
+        "fix_published_attention",
+        "nan_to_num behind masked_fill, einsum",
         """
-        def fix_mask_fill(scores, mask):
-            weights = torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim=-1)
-            return torch.where(mask, weights, 0.0)
+        def fix_published_attention(queries, keys, values, mask):
+            scores = torch.einsum("bnd,bmd->bnm", queries, keys) / math.sqrt(queries.size(-1))
+            weights = F.softmax(scores.masked_fill(mask.logical_not(), float("-inf")), dim=-1).nan_to_num(0.0)
+            return torch.einsum("bnm,bmv->bnv", weights, values), weights
         """,
     ),
     variant(
-        "fix_mask_fill",
-        "softmax by hand over the allowed",
+        "fix_published_attention",
+        "where, and a product with the mask",
         """
-        def fix_mask_fill(scores, mask):
-            top = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).amax(dim=-1, keepdim=True)
-            e = torch.where(mask, scores - top, torch.zeros_like(scores)).exp() * mask
-            total = e.sum(dim=-1, keepdim=True)
-            return e / total.masked_fill(total == 0, 1.0)
+        def fix_published_attention(queries, keys, values, mask):
+            scores = queries @ keys.mT / math.sqrt(queries.shape[2])
+            weights = torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim=2) * mask
+            return weights @ values, weights
         """,
     ),
     variant(
-        "fix_mask_fill",
-        "multiplied by the mask",
+        "noun_finder",
+        "all features compared",
         """
-        def fix_mask_fill(scores, mask):
-            scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
-            return F.softmax(scores, dim=-1) * mask
+        def noun_finder(num_words):
+            size = 3 + num_words
+            Wk = torch.eye(size)
+            Wq = 15.0 * torch.eye(size)
+            Wq[:3, :3] = torch.tensor([[0.0, 50.0, 0.0], [0.0, 0.0, 0.0], [0.0, 50.0, 0.0]])
+            Wv = torch.eye(size)[:, 3:]
+            return Wq, Wk, Wv
+        """,
+    ),
+    variant(
+        "noun_finder",
+        "one matrix does it all, keys are the words",
+        """
+        def noun_finder(num_words):
+            size = 3 + num_words
+            scores = torch.zeros(size, size)
+            scores[0, 1] = scores[2, 1] = 60.0
+            scores.diagonal()[3:] = 25.0
+            return scores, torch.eye(size), torch.eye(size)[:, 3:].contiguous()
+        """,
+    ),
+    variant(
+        "noun_finder",
+        "a tuple written row by row",
+        """
+        def noun_finder(num_words):
+            Wq, Wk = [], []
+            for row in range(3 + num_words):
+                own = [20.0 * (row - 3 == word) for word in range(num_words)]
+                Wq.append([45.0 if row in (0, 2) else 0.0] + own)
+                Wk.append([float(row == 1)] + [float(row - 3 == word) for word in range(num_words)])
+            Wv = [[float(row - 3 == word) for word in range(num_words)] for row in range(3 + num_words)]
+            return [torch.tensor(W) for W in (Wq, Wk, Wv)]
+        """,
+    ),
+    variant(
+        "attention_in_tiles",
+        "split, tensors from the start, torch.maximum",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile must be at least 1")
+            queries = queries / math.sqrt(queries.shape[-1])
+            top = torch.full_like(queries[..., :1], -torch.inf)
+            total = torch.zeros_like(top)
+            output = queries.new_zeros(*queries.shape[:-1], values.shape[-1])
+            for k, v in zip(keys.split(tile, dim=-2), values.split(tile, dim=-2)):
+                scores = torch.matmul(queries, k.transpose(-1, -2))
+                highest = torch.maximum(top, scores.max(dim=-1, keepdim=True).values)
+                e = (scores - highest).exp()
+                factor = (top - highest).exp()
+                output = output * factor + torch.matmul(e, v)
+                total = total * factor + e.sum(dim=-1, keepdim=True)
+                top = highest
+            return output / total
+        """,
+    ),
+    variant(
+        "attention_in_tiles",
+        "a running log-sum-exp, normalised at each tile",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile <= 0:
+                raise ValueError("tile")
+            seen, output, scale = None, None, queries.shape[-1] ** -0.5
+            for start in range(0, keys.shape[-2], tile):
+                scores = torch.einsum("...nd,...md->...nm", queries, keys[..., start : start + tile, :]) * scale
+                here = scores.logsumexp(dim=-1, keepdim=True)
+                mean = (scores - here).exp() @ values[..., start : start + tile, :]
+                if seen is None:
+                    seen, output = here, mean
+                else:
+                    both = torch.logaddexp(seen, here)
+                    output = output * (seen - both).exp() + mean * (here - both).exp()
+                    seen = both
+            return output
+        """,
+    ),
+    variant(
+        "attention_in_tiles",
+        "two passes, the first for the maximum alone",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            root, m = math.sqrt(queries.shape[-1]), keys.shape[-2]
+            top = (queries @ keys[..., :tile, :].mT / root).amax(dim=-1, keepdim=True)
+            for i in range(tile, m, tile):
+                top = torch.maximum(top, (queries @ keys[..., i : i + tile, :].mT / root).amax(dim=-1, keepdim=True))
+            above, below = 0, 0
+            for i in range(0, m, tile):
+                e = torch.exp(queries @ keys[..., i : i + tile, :].mT / root - top)
+                above = above + e @ values[..., i : i + tile, :]
+                below = below + e.sum(dim=-1, keepdim=True)
+            return above / below
+        """,
+    ),
+    variant(
+        "attention_in_tiles",
+        "broadcasting, the maximum joined to the tile",
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            top = total = output = None
+            for k, v in zip(keys.split(tile, -2), values.split(tile, -2)):
+                scores = (queries.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) / queries.shape[-1] ** 0.5
+                new = scores.amax(-1, True) if top is None else torch.cat([scores, top], -1).amax(-1, True)
+                e = (scores - new).exp()
+                mixed = (e.unsqueeze(-1) * v.unsqueeze(-3)).sum(-2)
+                if top is None:
+                    total, output = e.sum(-1, True), mixed
+                else:
+                    factor = (top - new).exp()
+                    total, output = total * factor + e.sum(-1, True), output * factor + mixed
+                top = new
+            return output / total
         """,
     ),
 ]

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from autograder.checks import (
+    Credit,
     build,
     call,
     expect_close,
@@ -707,7 +708,7 @@ _RIGHT = {
     "a LayerNorm that calls F.layer_norm": {"fused": True},
     "a LayerNorm that calculates in float64": {"wide": True},
 }
-_BROKEN_FORMULA = {
+_BROKEN = {
     "does not subtract the mean": {"centre": False},
     "does not divide by the standard deviation": {"power": 0.0},
     "divides by the variance instead of its root": {"power": 1.0},
@@ -724,8 +725,6 @@ _BROKEN_FORMULA = {
     "normalises over dimension 2, which is the last only in three dimensions (test other numbers of dimensions)": {
         "dims": [2]
     },
-}
-_BROKEN_REST = {
     "does not use its weight (set one, it starts as ones)": {"weight": "none"},
     "does not use its bias (set one, it starts as zeros)": {"bias": False},
     "scales all features by the first entry of its weight (set entries that differ)": {"weight": "first"},
@@ -751,18 +750,26 @@ def _try(test: Callable, layer_class: Any) -> tuple[Any, Exception | None]:
         return None, error
 
 
-def _check_test(test: Callable, broken: Mapping[str, dict]) -> None:
-    """The reader's test accepts each right layer and rejects each broken one, whatever the order."""
+def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
+    """The reader's test accepts each right layer; its points are the share of the broken ones that it rejects.
+
+    Args:
+        test: the reader's, called with a class; it rejects by an AssertionError.
+        points: for a test that rejects all of them.
+
+    Returns:
+        The points, with what kind of broken layer got through.
+    """
     make = place(make_layer, beside=test)
     layers = [
-        (title, settings, nn.LayerNorm if settings is None else make(**settings))
-        for title, settings in [*_RIGHT.items(), *broken.items()]
+        (title, nn.LayerNorm if settings is None else make(**settings))
+        for title, settings in [*_RIGHT.items(), *_BROKEN.items()]
         for _ in range(2 if title in _RIGHT else 1)  # a tolerance that is too tight may pass once by luck
     ]
     # In random order, so that a test cannot go by counting.
     random.shuffle(layers)
-    found = {title: [] for title, _, _ in layers}
-    for title, _, layer in layers:
+    found = {title: [] for title, _ in layers}
+    for title, layer in layers:
         found[title].append(_try(test, layer))
     for title in _RIGHT:
         for _, error in found[title]:
@@ -770,27 +777,23 @@ def _check_test(test: Callable, broken: Mapping[str, dict]) -> None:
                 f"your test rejects a right layer, {title}: {type(error).__name__}: {error}. Compare floating-point "
                 "numbers with a tolerance (torch.testing.assert_close), and ask for no more than the specification does"
             )
-    accepted = [title for title in broken if any(error is None for _, error in found[title])]
-    if accepted:
-        value = next(value for value, error in found[accepted[0]] if error is None)
-        returned = f" It returned {value!r}: a test speaks by `assert`." if isinstance(value, bool | str) else ""
-        raise AssertionError(
-            f"your test accepts {len(accepted)} of {len(broken)} broken layers, for one a layer that {accepted[0]}."
-            + returned
+    verdicts = {title: found[title][0] for title in _BROKEN}
+    missed = {title: _why_missed(title, *verdict) for title, verdict in verdicts.items()}
+    missed = {title: why for title, why in missed.items() if why}
+    caught = len(_BROKEN) - len(missed)
+    assert caught, f"your test notices none of {len(_BROKEN)} broken layers: {next(iter(missed.values()))}"
+    why = f"your test notices {caught} of {len(_BROKEN)} broken layers; {'; '.join(list(missed.values())[:3])}"
+    return Credit(round(points * caught / len(_BROKEN), 2), why)
+
+
+def _why_missed(title: str, returned: Any, error: Exception | None) -> str:
+    """How the reader's test failed to reject a broken layer; empty if it did reject it."""
+    if isinstance(error, AssertionError):
+        return ""
+    if error is not None:
+        return (
+            f"a layer that {title} makes it stop with {type(error).__name__} ({error}): assert first what the next "
+            "line relies on"
         )
-    for title in broken:
-        for _, error in found[title]:
-            assert isinstance(error, AssertionError), (
-                f"a layer that {title} makes your test stop with {type(error).__name__} ({error}): a test should fail "
-                "with an AssertionError that says what is wrong, so assert first what the next line relies on"
-            )
-
-
-def check_reader_test_formula(test: Callable) -> None:
-    """The reader's test against layers whose statistics or formula are wrong."""
-    _check_test(test, _BROKEN_FORMULA)
-
-
-def check_reader_test_rest(test: Callable) -> None:
-    """The reader's test against layers whose parameters or manners are wrong."""
-    _check_test(test, _BROKEN_REST)
+    said = f" (it returned {returned!r}: a test speaks by `assert`)" if isinstance(returned, bool | str) else ""
+    return f"it accepts a layer that {title}{said}"

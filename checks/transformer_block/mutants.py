@@ -272,7 +272,7 @@ _CONV_MUTANTS = [
         ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Conv1d(4 * dim, dim, kernel_size=1)"),
     ),
     _conv("detached", "cut off from the graph", (_CONV, _CONV + ".detach()")),
-    _conv("squeezed", "the shape should stay", (_CONV, _CONV + ".squeeze()")),
+    _conv("squeezed", "should have shape (1, 2, 2), got (2, 2)", (_CONV, _CONV + ".squeeze()")),
     _conv(
         "input turned in place",
         "`x` was changed in place",
@@ -553,7 +553,7 @@ _TEST_MUTANTS = [
     mutant(
         _TEST,
         "only mean and spread, roughly",
-        "uses the unbiased variance",
+        "uses neither its weight nor its bias",
         """
         def check_layer_norm(layer_class):
             y = layer_class(64)(3 * torch.randn(2, 3, 64) + 1)

@@ -1,5 +1,12 @@
 // Added to a figure's bundle in a notebook: what anywidget calls. The model, if the figure needs one, comes from the kernel.
 
+/** Hide the picture that stands for the figure, in the output before it, as soon as the figure is in the page. */
+function hidePicture(el, tries) {
+  const before = el.closest(".jp-OutputArea-child")?.previousElementSibling;
+  if (before) before.style.display = "none";
+  else if (tries > 0) setTimeout(() => hidePicture(el, tries - 1), 100);
+}
+
 export default {
   render({ model, el }) {
     const loadModel = () =>
@@ -14,6 +21,7 @@ export default {
     el.classList.add("live");
     el.setAttribute("role", "group");
     el.setAttribute("aria-label", model.get("alt"));
+    hidePicture(el, 30);
     figure.render(el, { ...tensors.unpackData(model.get("data")), loadModel });
   },
 };
