@@ -1,8 +1,9 @@
 # The targets of those who maintain the course or teach with it; the students' copy does without.
-.PHONY: test test-set-up grade release book results bench lock
+.PHONY: test test-fast test-set-up grade release book results bench lock
 
 help::
 	@echo "make test           run all tests"
+	@echo "make test-fast      run what a change of prose needs; CHAPTER=06: and that chapter's checks"
 	@echo "make test-set-up    set everything up as an ordinary user, from an empty folder"
 	@echo "make grade          grade an example class and print the marks"
 	@echo "make release        generate notebooks/ from solutions/"
@@ -15,6 +16,14 @@ test:
 	$(call set_up,book test)
 	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -rs
+
+# What a change of prose needs, in about a minute; with CHAPTER=06 also what a change of that chapter's checks does.
+FAST := notebooks claims release images card pins plumbing
+test-fast:
+	$(call set_up,test)
+	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	$(BIN)/python -m pytest --numprocesses auto $(FAST:%=tests/test_%.py)
+	$(if $(CHAPTER),$(BIN)/autograder mutants $(CHAPTER))
 
 # Minutes and gigabytes for each, such as PYTHONS="/usr/bin/python3 /opt/python3.14/bin/python3".
 PYTHONS ?= $(PYTHON)

@@ -81,3 +81,23 @@ def test_a_chapter_defines_each_of_its_exercises_for_the_later_ones(chapter):
     for exercise in chapter.exercises:
         if exercise.kind == "code":
             assert re.search(rf"^(def|class) {exercise.name}\b", defined, flags=re.MULTILINE), exercise.name
+
+
+CALLED_IN_ONE_LINE = [p for p in CHAPTERS if (COURSE.root / "checks" / p.values[0].module / "visible.py").is_file()]
+
+
+@pytest.mark.parametrize("chapter", CALLED_IN_ONE_LINE)
+def test_a_check_cell_calls_the_visible_check_and_the_hidden_one(chapter):
+    names = "|".join(exercise.name for exercise in chapter.exercises)
+    visible, hidden = rf"check\.(?:{names})\w*\(.*\)", rf"from checks\.{chapter.module}\.hidden import \w+\n+\w+\(.*\)"
+    cell = re.compile(rf"{visible}\n+### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS")
+    checks = [c for c in code(read(chapter)) if c.metadata.get("nbgrader", {}).get("grade")]
+    assert [c.metadata.nbgrader.grade_id for c in checks if not cell.fullmatch(c.source)] == []
+
+
+@ALL
+def test_the_readme_knows_the_chapter(chapter):
+    rows = (COURSE.root / "README.md").read_text(encoding="utf-8").splitlines()
+    link = f"[{chapter.title}](notebooks/{chapter.folder}/{chapter.module}.ipynb)"
+    row = next(row for row in rows if row.startswith(f"| {chapter.number} | {link} |"))
+    assert row.split("|")[4].strip() == f"{chapter.points:g}"
