@@ -70,7 +70,7 @@ def write_source(course: Course, folder: Path) -> None:
         course: the course, with its solutions.
         folder: where to; it does not exist yet.
     """
-    shutil.copytree(BOOK, folder, ignore=shutil.ignore_patterns("_build", "build.py", "__pycache__"))
+    shutil.copytree(BOOK, folder, ignore=shutil.ignore_patterns("_build", "build.py", "screenshots.py", "__pycache__"))
     shutil.copytree(course.root / "images", folder / "images", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for chapter in course.chapters:
         page = as_page(nbformat.read(course.solution(chapter), as_version=4))

@@ -30,7 +30,7 @@ export function render(element, { sentences }) {
     const { german, english, weights } = sentences[sentence];
     [...words.children].forEach((one, i) => one.setAttribute("aria-pressed", String(i === row)));
     const title = `Where it looked in the German for “${english[row]}”`;
-    source.replaceChildren(h("h5", {}, title), h("div", { class: "live-pieces", role: "group", "aria-label": title }, german.map((word, j) =>
+    source.replaceChildren(h("p", { class: "live-title" }, title), h("div", { class: "live-pieces", role: "group", "aria-label": title }, german.map((word, j) =>
       h("span", { class: "live-cell", style: heat(weights[row][j]) }, word, h("small", {}, percent(weights[row][j]))))));
   }
 }

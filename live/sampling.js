@@ -76,7 +76,7 @@ export async function render(element, data) {
   function showNext(logits) {
     const [now, before] = [allowed(logits), allowedTokens(logits, { temperature: 1, topK: logits.length, topP: 1 })];
     next.replaceChildren(
-      h("h5", {}, `The next token: ${now.length} of ${logits.length} may be drawn`),
+      h("p", { class: "live-title" }, `The next token: ${now.length} of ${logits.length} may be drawn`),
       h("ul", { class: "live-bars" }, before.slice(0, SHOWN).map(({ token, probability }) => {
         const kept = now.find((one) => one.token === token)?.probability ?? 0;
         return h("li", {}, h("span", {}, token === EOS ? "end" : pieceText(model.subwords.pieces[token])),

@@ -7,7 +7,8 @@ import { drawTree } from "./lib/tree.js";
 
 const EXAMPLES = [
   "Zwei Kinder spielen am Strand mit einem großen Hund.",
-  "Eine Frau sitzt auf einer Bank und liest ein Buch.",
+  "Ein Junge schießt ein Tor.",
+  "Eine Frau geht an einem Tor vorbei.",
   "Ein Mann schläft in einem grünen Raum auf einem Sofa.",
   "Drei Hunde rennen über eine verschneite Wiese.",
 ];
@@ -50,10 +51,10 @@ export async function render(element, data) {
   if (!model) return;
   buildControls();
   element.append(
-    h("h4", {}, "Word by word"),
+    h("p", { class: "live-title" }, "Word by word"),
     h("p", { class: "live-key" }, "Choose a piece of the translation: with the mouse, a finger, or Tab and the arrow keys."),
     english, looks, controls,
-    h("h4", {}, "Several hypotheses at once: the beam"),
+    h("p", { class: "live-title" }, "Several hypotheses at once: the beam"),
     slider("Beam width", { min: 1, max: 5, step: 1, value: beam }, String, (value) => { beam = value; drawSearch(); }).row,
     search,
   );
@@ -101,8 +102,11 @@ export async function render(element, data) {
       painted = performance.now();
       if (mine !== run) return;
     }
+    chosen = Math.min(1, steps.length - 1); // the first word tells little
     drawWords();
     drawLooks();
+    await new Promise((go) => setTimeout(go)); // what costs more comes after what is seen first
+    if (mine !== run) return;
     compareWithAllHeads();
     drawSearch();
   }
@@ -141,7 +145,7 @@ export async function render(element, data) {
     const cell = (weight) => (piece) =>
       h("span", { class: "live-cell", style: heat(weight), title: percent(weight) }, pieceText(piece), h("small", {}, percent(weight)));
     const row = (title, names, weights) => [
-      h("h5", {}, title),
+      h("p", { class: "live-title" }, title),
       pieceRow(title, names, (piece, i) => cell(weights[i])(piece)),
     ];
     const before = [2, ...steps.slice(0, chosen).map((one) => one.token)].map((token) => pieces[token]);
@@ -149,7 +153,7 @@ export async function render(element, data) {
     looks.replaceChildren(
       ...row(`Where it looked in the German for ${word}: cross-attention`, sourcePieces(model, source), weightsOf(step.cross)),
       ...row("Where it looked in the English so far: the decoder's self-attention", before, weightsOf(step.self)),
-      h("h5", {}, "What it thought of saying: the five likeliest next pieces"),
+      h("p", { class: "live-title" }, "What it thought of saying: the five likeliest next pieces"),
       h("ul", { class: "live-bars" }, step.candidates.map(({ token, probability }) =>
         h("li", {},
           h("span", {}, token === EOS ? "end" : pieceText(pieces[token])),

@@ -3,6 +3,7 @@
 import http.server
 import importlib.util
 import re
+import runpy
 import shutil
 import socketserver
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import sphinxcontrib.katex
+from PIL import Image
 
 from autograder.course import find_course
 
@@ -189,9 +191,10 @@ def test_everybody_can_use_every_page(site, browser):
             assert bad == [], file.name
 
 
-def test_the_first_page_translates_from_a_file(site, browser):
+def test_the_first_page_translates_from_a_file_and_can_be_filmed(site, browser, repository, tmp_path):
     sync_api = pytest.importorskip("playwright.sync_api")
-    with browser.new_context(offline=True) as context:
+    film = runpy.run_path(str(repository / "book/screenshots.py"))["write_film"]
+    with browser.new_context(offline=True, viewport={"width": 1000, "height": 900}) as context:
         page = context.new_page()
         page.goto((site / "index.html").as_uri())
         figure = page.locator("[data-figure=translator]")
@@ -199,6 +202,11 @@ def test_the_first_page_translates_from_a_file(site, browser):
         figure.locator("input[type=text]").fill("Ein Hund rennt über eine Wiese.")
         figure.get_by_role("button", name="Translate").click()
         sync_api.expect(figure.locator(".live-translation")).to_contain_text("dog", timeout=60_000)
+        sync_api.expect(figure.locator("ol li").first).to_be_visible(timeout=60_000)
+        film(page, tmp_path / "film.gif")
+    with Image.open(tmp_path / "film.gif") as pictures:
+        assert pictures.n_frames >= 5
+    assert (tmp_path / "film.gif").stat().st_size < 500_000
 
 
 def test_the_search_quotes_nothing_that_is_folded(site, browser):
