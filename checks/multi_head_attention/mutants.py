@@ -367,7 +367,7 @@ def _scores_mutants(name: str, attend: str, own: str) -> list[Answer]:
         ),
         wrong(
             "a row without anything to attend to is NaN",
-            "NaN where a row may look at nothing",
+            "contains NaN",
             ["scores = q @ k.mT / q.shape[-1] ** 0.5", filled.format("float('-inf')"), softmax],
         ),
         wrong(
@@ -405,7 +405,7 @@ _NARROW_MUTANTS = [
     edit(
         _NARROW,
         "weights returned too",
-        "one tensor",
+        "got a tuple",
         (_NARROW_ATTEND, _NARROW_ATTEND.replace("output, _", "output, weights")),
         (_NARROW_OUTPUT, _NARROW_OUTPUT + ", weights"),
     ),
@@ -483,13 +483,13 @@ _NARROW_MUTANTS = [
     edit(
         _NARROW,
         "a bias too many",
-        "no parameter `Wq.bias`",
+        "the parameter `Wq.bias` should not be there",
         (f"self.Wq = {_NARROW_MAPS}", "self.Wq = nn.Linear(dim // heads, dim // heads)"),
     ),
     edit(
         _NARROW,
         "maps for each head",
-        "one map for all heads",
+        "one each for all heads",
         (f"self.Wq = {_NARROW_MAPS}", f"self.Wq = nn.ModuleList({_NARROW_MAPS} for _ in range(heads))"),
         ("self.Wq(slices)", "torch.stack([W(s) for W, s in zip(self.Wq, slices.unbind(1))], dim=1)"),
     ),
@@ -992,10 +992,10 @@ _WIDE_VARIANTS = [
         "error left to a helper",
         (
             "class MultiHeadAttention(nn.Module):",
-            "def check(dim, heads):\n    if dim % heads:\n        raise ValueError(dim)\n\n\n"
+            "def refuse(dim, heads):\n    if dim % heads:\n        raise ValueError(dim)\n\n\n"
             "class MultiHeadAttention(nn.Module):",
         ),
-        ("if dim % heads != 0:", "check(dim, heads)\n        if False:"),
+        ("if dim % heads != 0:", "refuse(dim, heads)\n        if False:"),
     ),
 ]
 
