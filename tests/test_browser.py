@@ -142,11 +142,15 @@ def test_a_student_works_through_chapter_01(page, repository):
     assert _run(page, "import matplotlib.pyplot as plt") == ""
 
     _answer(page, "def weighted_avg(x, weights):", "return weights.mT @ x")
-    assert "the weights are transposed" in _run(page, "y_ = weighted_avg(x_, w_)")
+    assert "✗ weighted_avg" in _run(page, "check.weighted_avg(weighted_avg)")
 
-    for name in ("weighted_avg_loop", "weighted_avg", "weighted_avg_einsum"):
-        _answer(page, f"def {name}(x, weights):", _reference(repository, name))
-        assert _run(page, f"y_ = {name}(x_, w_)") == ""
+    for name, arguments in (
+        ("weighted_avg", "x, weights"),
+        ("weighted_avg_einsum", "x, weights"),
+        ("window_weights", "n, width"),
+    ):
+        _answer(page, f"def {name}({arguments}):", _reference(repository, name))
+        assert f"✓ {name}" in _run(page, f"check.{name}({name})")
 
 
 def test_validate_asks_for_the_written_answer_then_succeeds(page):

@@ -73,9 +73,9 @@ def test_the_release_as_it_is_leaks_nothing(source, released):
     ("name", "spoil", "complaint"),
     [
         (
-            "weighted_avg_loop",
-            lambda c: c.update(source=c.source + "\n    rows.append((w_i * x).sum(dim=1))  # (B, d)"),
-            "weighted_avg_loop: the line",
+            "window_weights",
+            lambda c: c.update(source=c.source + "\n    return band / band.sum(dim=1, keepdim=True)"),
+            "window_weights: the line",
         ),
         (
             "weighted_avg",

@@ -1,17 +1,24 @@
 """The hidden tests of chapter 01."""
 
+import ast
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from autograder.checks import (
+    call,
+    expect_close,
     expect_matches,
     expect_no_loop,
+    expect_raises,
     rand_weights,
+    randint,
     randn,
     record_calls,
+    source_of,
 )
+from checks.weighted_averages.visible import expect_rows_sum_to_one
 
 # (B, n, m, d): equal lengths first, where a transposed matrix gives a wrong value instead of a crash.
 _SIZES = [(2, 4, 4, 3), (2, 3, 5, 4), (3, 5, 2, 7), (1, 4, 3, 1), (4, 1, 6, 2), (2, 3, 1, 5)]
@@ -51,22 +58,6 @@ def _check_values(function: Callable) -> None:
     expect_matches(function, _oracle, cases, _MISTAKES, "the average")
 
 
-def check_weighted_avg_loop(function: Callable) -> None:
-    """Values, and that at most one of the sizes is looped over in Python."""
-    _check_values(function)
-    base = (2, 3, 4, 5)
-    calls = len(record_calls(function, *_inputs(base).values()))
-    growing = []
-    for position, size in enumerate(("batch", "n", "m", "d")):
-        larger = tuple(value + 4 * (position == index) for index, value in enumerate(base))
-        if len(record_calls(function, *_inputs(larger).values())) > calls:
-            growing.append(size)
-    assert len(growing) <= 1, (
-        f"at most one Python loop, please: the number of torch calls grows with {' and with '.join(growing)}; "
-        "keep one loop and let broadcasting do the others"
-    )
-
-
 def check_weighted_avg(function: Callable) -> None:
     """Values, and that there is no loop."""
     _check_values(function)
@@ -82,3 +73,47 @@ def check_weighted_avg_einsum(function: Callable) -> None:
     assert count == 1, f"use exactly one torch.einsum: the code calls it {count} times"
     others = sorted(set(calls) & {"matmul", "__matmul__", "bmm", "baddbmm", "mul", "sum", "tensordot", "mean"})
     assert not others, f"the einsum should do the whole work: the code also calls `{others[0]}`"
+
+
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_WINDOW_MISTAKES = {
+    "the window looks forward: output i takes from i and the positions *before* it": lambda n, w: _window(n, w).flip(
+        0, 1
+    ),
+    "the rows are not divided by anything": lambda n, w: (_window(n, w) > 0).double(),
+    "every row is divided by `width`: at the beginning there are fewer positions": lambda n, w: (
+        (_window(n, w) > 0).double() / w
+    ),
+    "the window holds `width` positions *besides* its own": lambda n, w: _window(n, w + 1),
+    "the window holds one position too few": lambda n, w: _window(n, w - 1),
+    "the width is ignored: this is the mean of everything so far": lambda n, w: _window(n, n),
+    "the matrix is transposed: a row for each output": lambda n, w: _window(n, w).mT,
+    "the columns sum to 1, but the rows should": lambda n, w: (_window(n, w) > 0).double() / (_window(n, w) > 0).sum(0),
+}
+
+
+def _window(n: int, width: int) -> Tensor:
+    weights = torch.zeros(n, n, dtype=torch.float64)
+    for i in range(n):
+        first = max(0, i - width + 1)
+        weights[i, first : i + 1] = 1 / (i + 1 - first)
+    return weights
+
+
+def check_window_weights(function: Callable) -> None:
+    """Values for narrow and wide windows, errors, and no loop."""
+    n = int(randint(7, 12, ()))
+    for size, width in ((n, 3), (n, 1), (n, n), (n, n + 4), (5, 4), (1, 1), (1, 3), (n + 13, 6)):
+        weights = call(function, size, width)
+        wrong = {cause: lambda f=f, s=size, w=width: f(s, w) for cause, f in _WINDOW_MISTAKES.items()}
+        name = f"window_weights({size}, {width})"
+        expect_close(weights, _window(size, width), name, wrong, torch.float32)
+        expect_rows_sum_to_one(weights, width)
+    for width in (0, -1, -n):
+        expect_raises(ValueError, lambda width=width: function(n, width), f"window_weights({n}, {width})")
+    tree = ast.parse(source_of(function))
+    again = any(isinstance(node, ast.Name) and node.id in ("window_weights", "map") for node in ast.walk(tree))
+    assert not again and not any(isinstance(node, _LOOPS) for node in ast.walk(tree)), (
+        "this exercise is to be solved without a loop: a `for`, `while`, comprehension, `map` or recursion is there"
+    )
+    expect_no_loop(function, (5, 3), (17, 6), over="positions")
