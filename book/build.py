@@ -89,7 +89,8 @@ def write_source(course: Course, folder: Path) -> None:
     text = index.read_text(encoding="utf-8").replace("<!-- chapters -->", "\n".join(map(_row, course.chapters)))
     text = text.replace("<!-- pages -->", "\n".join(pages))
     told = "A German sentence, its translation, and where each English word looked"
-    still = "<p>Where JavaScript is allowed, the translator stands here, at work.</p>"
+    film = f'<img src="_static/translator.gif" alt="{told}">'
+    still = f"<noscript><p>Where JavaScript is allowed, you can type here. This is a film.</p>{film}</noscript>"
     text = text.replace("<!-- translator -->", figure_place("translator", {}, told, still))
     index.write_text(text, encoding="utf-8")
 
@@ -107,6 +108,7 @@ def write_figures(source: Path) -> None:
     start += f'document.addEventListener("DOMContentLoaded", () => book.startBook({{ {table} }}, folder));\n'
     (folder / "live.js").write_text(f"(() => {{\n{modules}{start}}})();\n", encoding="utf-8")
     shutil.copy(LIVE / "live.css", folder)
+    shutil.copy(source / "images/screenshots/translator.gif", folder)
     pages = [path.read_text(encoding="utf-8") for kind in ("md", "ipynb") for path in source.glob(f"**/*.{kind}")]
     for name in {name for text in pages for name in re.findall(r'data-model=\\?"(\w+)', text)}:
         # From a file a page may load scripts only, so the model is text: base85 adds a quarter, base64 a third.

@@ -346,6 +346,7 @@ def gallery(build, classifier, monkeypatch_module, tmp_path_factory):
     places = [f"<h2>{name}</h2>{build.figure_place(name, as_plain(name, data[name]), name)}" for name in data]
     places = "".join(places)
     (folder / "_static").mkdir()
+    shutil.copytree(ROOT / "images/screenshots", folder / "images/screenshots")
     (folder / "page.md").write_text(places)
     build.write_figures(folder)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Figures</title>'
