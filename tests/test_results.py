@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -258,6 +259,24 @@ def test_translators_are_trained_and_read_as_the_script_says():
 
 
 REVIEWS = [np.array(numbers) for numbers in ([2, 3, 4, 0, 2, 3], [3, 4, 2, 3, 1, 5], [4, 0, 5, 4], [4, 0])]
+
+
+def test_n_grams_weigh_what_the_log_of_their_ratio_says():
+    texts = [["good", "film"], ["good", "good"], ["bad", "film"], ["not", "good"]]
+    reviews = [SimpleNamespace(text=text) for text in texts]
+    weigher = load("words_and_pairs").LogCountRatios(longest=2, min_df=1)
+    table = weigher.fit_transform(reviews, [1, 1, 0, 0]).toarray()
+    number = weigher.counter.vocabulary_
+    # Reviews that hold each n-gram, and one more: positive ones 3 of "good", negative ones 2; 8 n-grams.
+    positive = {"good": 3, "film": 2, "good film": 2, "good good": 2, "bad": 1, "not": 1, "bad film": 1, "not good": 1}
+    negative = {"good": 2, "film": 2, "good film": 1, "good good": 1, "bad": 2, "not": 2, "bad film": 2, "not good": 2}
+    assert set(number) == set(positive)
+    for name, column in number.items():
+        ratio = math.log(positive[name] / sum(positive.values())) - math.log(negative[name] / sum(negative.values()))
+        holds = [name in {*text, " ".join(text)} for text in texts]
+        np.testing.assert_allclose(table[:, column], np.array(holds) * ratio)
+    unseen = weigher.transform([SimpleNamespace(text=["never", "seen"])])
+    assert unseen.shape == (1, len(number)) and unseen.nnz == 0
 
 
 def test_repeated_pairs_of_words_have_vectors():
