@@ -227,6 +227,7 @@ def expect_gradients(
     oracle: Callable[..., Tensor],
     inputs: Mapping[str, Tensor],
     mistakes: Mapping[str, Callable[..., Tensor]] | None = None,
+    tolerance: float = 1e-7,
 ) -> None:
     """Fail unless gradients flow from the result to each floating-point input and equal the oracle's.
 
@@ -236,6 +237,7 @@ def expect_gradients(
         inputs: name and value of each argument; names are used in messages.
         mistakes: typical causes, each with a function that computes the gradients' wrong value (see `expect_close`),
             called with the same inputs as the oracle.
+        tolerance: relative and absolute; larger where a part of the way is float32 for a good reason.
     """
     with torch.enable_grad():
         mine, theirs = _leaves(inputs), _leaves(inputs)
@@ -260,7 +262,7 @@ def expect_gradients(
         wrong = {
             cause: lambda f=f, name=name: _gradient(f, inputs, direction, name) for cause, f in (mistakes or {}).items()
         }
-        expect_close(gradient, right, f"the gradient with respect to `{name}`", wrong, tolerance=1e-7)
+        expect_close(gradient, right, f"the gradient with respect to `{name}`", wrong, tolerance=tolerance)
 
 
 def _is_float(value: Any) -> bool:
@@ -327,6 +329,7 @@ def expect_parameter_gradients(
     oracle: Callable[..., Tensor],
     state: Mapping[str, Tensor],
     inputs: Sequence[Any],
+    tolerance: float = 1e-7,
 ) -> None:
     """Fail unless each parameter receives the gradient that it receives in the oracle.
 
@@ -335,6 +338,7 @@ def expect_parameter_gradients(
         oracle: called with a state and the inputs, returns the right result.
         state: the module's weights.
         inputs: what the module is called with.
+        tolerance: relative and absolute; larger where a part of the way is float32 for a good reason.
     """
     with torch.enable_grad():
         leaves = {name: value.detach().clone().requires_grad_() for name, value in state.items()}
@@ -364,7 +368,7 @@ def expect_parameter_gradients(
         zeros = torch.zeros_like(leaves[name])
         got = zeros if found[name] is None else found[name]
         right = zeros if right is None else right
-        expect_close(got, right, f"the gradient of the parameter `{name}`", tolerance=1e-7)
+        expect_close(got, right, f"the gradient of the parameter `{name}`", tolerance=tolerance)
 
 
 def expect_same_in_eval(module: nn.Module, inputs: Sequence[Any], name: str, expected: Tensor | None = None) -> None:

@@ -194,11 +194,11 @@ def number(value: float) -> str:
 # ---- 00 start_here
 
 
-@diagram("From a weighted average to a translator", 482)
+@diagram("From a weighted average to a translator, and on", 482)
 def course_map(svg: ET.Element) -> None:
-    """The eleven chapters as a winding path: start here, weighted averages, normalised dot products, queries keys and
+    """The twelve chapters as a winding path: start here, weighted averages, normalised dot products, queries keys and
     values, multi-head attention, positions, the transformer block, classification, seq2seq with attention, the
-    encoder-decoder, and a translator that turns a German sentence into English."""
+    encoder-decoder, a translator from German into English, and a language model."""
     stops = [
         ("Start here", "shapes, einsum", INPUT),
         ("Weighted\naverages", "y = W x", INPUT),
@@ -210,7 +210,8 @@ def course_map(svg: ET.Element) -> None:
         ("IMDB\nreviews", "a classifier", KEY),
         ("GRU with\nattention", "it learns to align", KEY),
         ("Encoder,\ndecoder", "the whole model", KEY),
-        ("Multi30k\ntranslator", "beam search", KEY),
+        ("Multi30k\ntranslator", "Hund → dog", OUTPUT),
+        ("Language\nmodel", "today's parts", OUTPUT),
     ]
     wide, high, step = 152, 116, 174
     corners = [(23 + step * (k % 4 if k // 4 != 1 else 3 - k % 4), 64 + 138 * (k // 4)) for k in range(12)]
@@ -220,16 +221,12 @@ def course_map(svg: ET.Element) -> None:
             arrow(svg, (x0 + wide * right, y0 + high / 2), (x1 + wide * (not right), y0 + high / 2))
         else:
             arrow(svg, (x0 + wide / 2, y0 + high), (x0 + wide / 2, y1))
-    for k, ((x, y), (name, idea, fill)) in enumerate(zip(corners, stops, strict=False)):
+    for k, ((x, y), (name, idea, fill)) in enumerate(zip(corners, stops, strict=True)):
         box(svg, x, y, wide, high, fill=fill)
-        text(svg, x + 10, y + 18, f"{k:02}", size=18, bold=True, anchor="start")
-        text(svg, x + wide / 2, y + 55, name, size=17)
-        text(svg, x + wide / 2, y + 97, idea, size=15, colour=INK)
-    x, y = corners[-1]
-    box(svg, x, y, wide, high, fill=OUTPUT)
-    text(svg, x + wide / 2, y + 28, "Ein Hund rennt.", colour=WHITE)
-    arrow(svg, (x + wide / 2, y + 44), (x + wide / 2, y + 72), colour=WHITE)
-    text(svg, x + wide / 2, y + 90, "A dog runs.", colour=WHITE)
+        ink = ink_on(fill)
+        text(svg, x + 10, y + 18, f"{k:02}", size=18, bold=True, anchor="start", colour=ink)
+        text(svg, x + wide / 2, y + 55, name, size=17, colour=ink)
+        text(svg, x + wide / 2, y + 97, idea, size=15, colour=ink)
 
 
 @diagram("Every exercise goes the same way", 370)
@@ -871,6 +868,44 @@ def beam_search(svg: ET.Element) -> None:
         parents = [(x + 124, top + 29) for top, *_ in nodes]
     text(svg, 360, 452, "numbers: summed log-probabilities; dashed: pruned", size=16)
     text(svg, 360, 476, "greedy takes “a” and ends at −1.9, the beam finds −1.3", size=16)
+
+
+# ---- 11 language_model
+
+
+@diagram("Without a source, half of the translator goes", 560)
+def language_model(svg: ET.Element) -> None:
+    """Left, the translator: an encoder beside a decoder layer of self-attention, cross-attention and feed-forward
+    network. Right, the language model: the encoder and the cross-attention are gone; a layer is RMSNorm and causal
+    self-attention with rotary positions and a cache, then RMSNorm and SwiGLU, each added to the residual stream."""
+    text(svg, 170, 66, "the translator", bold=True)
+    text(svg, 540, 66, "the language model", bold=True)
+    box(svg, 30, 92, 120, 36, "source", INPUT, dashed=True)
+    box(svg, 190, 92, 120, 36, "target", INPUT)
+    arrow(svg, (90, 128), (90, 160), dashed=True)
+    arrow(svg, (250, 128), (250, 160))
+    box(svg, 30, 160, 120, 250, "encoder", WHITE, dashed=True)
+    box(svg, 178, 160, 144, 60, "self-attention", QUERY)
+    arrow(svg, (250, 220), (250, 255))
+    box(svg, 178, 255, 144, 60, "cross-\nattention", WHITE, dashed=True)
+    arrow(svg, (150, 285), (178, 285), dashed=True)
+    arrow(svg, (250, 315), (250, 350))
+    box(svg, 178, 350, 144, 60, "feed-forward", QUERY)
+    arrow(svg, (250, 410), (250, 450))
+    text(svg, 250, 468, "logits")
+    text(svg, 170, 520, "dashed: what goes", size=16)
+    box(svg, 480, 92, 120, 36, "tokens", INPUT)
+    arrow(svg, (540, 128), (540, 160))
+    box(svg, 420, 160, 240, 250, fill="none", dashed=True)
+    box(svg, 440, 176, 200, 36, "RMSNorm", KEY)
+    box(svg, 440, 212, 200, 72, "causal attention,\nrotary, with a cache", QUERY)
+    box(svg, 440, 304, 200, 36, "RMSNorm", KEY)
+    box(svg, 440, 340, 200, 54, "SwiGLU", QUERY)
+    arrow(svg, (540, 284), (540, 304))
+    arrow(svg, (540, 410), (540, 450))
+    text(svg, 540, 468, "RMSNorm, then logits of\nthe next token, tied to\nthe embedding")
+    text(svg, 676, 285, "×", anchor="start", size=18)
+    text(svg, 540, 530, "each sublayer adds to the residual stream", size=16)
 
 
 def main() -> None:

@@ -1,0 +1,328 @@
+"""Chapter 11 on the full data: language models of English captions, Multi30k.
+
+    python data/download.py
+    python results/caption_models.py [--models modern layer_norm … shipped] [--seeds 0 1 2]
+    python results/caption_models.py --checkpoint
+
+The model is the chapter's. Each small model differs from the one called modern in the part that its name says, and has
+the same data, steps and, but for a few per cent, parameters; each is trained with every seed. The large one ships with
+the chapter: `--checkpoint` writes its files. A run on record is not run again: delete its file in `results/runs/`.
+"""
+
+import argparse
+import io
+import math
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import sentencepiece
+import torch
+import torch.nn.functional as F
+from report import clocks, precision_of, read_runs, run_path, watched, write_run
+from torch import Tensor, nn
+
+HERE = Path(__file__).resolve().parent
+os.chdir(HERE.parent / "solutions" / "11_language_model")  # where chapters find each other
+
+import autograder.chapters  # noqa: E402, F401, I001
+import imdb_classification as chapter_07  # noqa: E402
+import language_model as chapter_11  # noqa: E402
+import multi_head_attention as chapter_04  # noqa: E402
+import queries_keys_values as chapter_03  # noqa: E402
+
+EXPERIMENT = "A language model of English captions (Multi30k)"
+METRIC = "Perplexity of the 1,014 validation captions, the end of each included: lower is better"
+UNK, PAD, BOS, EOS = range(4)
+SMALL = {
+    "captions": 12_000,
+    "dim": 64,
+    "heads": 4,
+    "depth": 2,
+    "hidden": 172,
+    "rate": 5e-3,
+    "warmup": 30,
+    "tokens_in_a_batch": 1000,
+    "epochs": 1,
+}
+LARGE = SMALL | {
+    "captions": 29_000,
+    "dim": 128,
+    "depth": 3,
+    "hidden": 344,
+    "rate": 2.5e-3,
+    "warmup": 200,
+    "epochs": 3,
+}
+RECIPES = {
+    "modern": SMALL,
+    "layer_norm": SMALL,
+    "relu": SMALL,
+    "learned_positions": SMALL,
+    "no_positions": SMALL,
+    "as_in_2019": SMALL,
+    "shipped": LARGE,
+}
+TITLES = {
+    "modern": "small: RMSNorm, SwiGLU, rotary positions",
+    "layer_norm": "small, LayerNorm for RMSNorm",
+    "relu": "small, ReLU network for SwiGLU",
+    "learned_positions": "small, table of positions for rotary ones",
+    "no_positions": "small, no positions",
+    "as_in_2019": "small, LayerNorm, ReLU network, table of positions",
+    "shipped": "large: RMSNorm, SwiGLU, rotary positions",
+}
+PIECES = 2000
+LONGEST = 128  # rows of a table of positions
+
+
+class Unturned(chapter_11.CausalSelfAttention):
+    """The chapter's attention without rotary positions and without a cache."""
+
+    def forward(self, x: Tensor, cache: None = None) -> tuple[Tensor, None]:
+        """Attend from each position to itself and to those before it."""
+        q, k, v = (chapter_04.split_heads(W(x), self.heads) for W in (self.Wq, self.Wk, self.Wv))
+        weights = chapter_03.query_key_weights(q, k, chapter_03.causal_mask(x.shape[1]))
+        return self.WO(chapter_04.merge_heads(weights @ v)), None
+
+
+class ReLUNetwork(nn.Module):
+    """Chapter 06's network without biases, as wide as makes it as large as a SwiGLU."""
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(dim, 3 * hidden // 2, bias=False)
+        self.outer = nn.Linear(3 * hidden // 2, dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(B, n, d)` to the same shape."""
+        return self.outer(F.relu(self.inner(x)))
+
+
+class WithTable(nn.Module):
+    """Token embeddings with a learned table of positions added, each with the same spread at the start."""
+
+    def __init__(self, tokens: nn.Embedding) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = nn.Parameter(0.02 * torch.randn(LONGEST, tokens.embedding_dim))
+
+    @property
+    def weight(self) -> Tensor:
+        """The table of tokens: the output is tied to it."""
+        return self.tokens.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """`(B, n)` to `(B, n, d)`."""
+        return self.tokens(tokens) + self.positions[: tokens.shape[1]]
+
+
+def swap(model: nn.Module, kind: type, new: Callable[[nn.Module], nn.Module]) -> None:
+    """Put `new(part)` in the place of each part of this kind."""
+    for part in list(model.modules()):
+        for name, child in list(part.named_children()):
+            if type(child) is kind:
+                setattr(part, name, new(child))
+
+
+def new_model(name: str, pieces: int) -> nn.Module:
+    """The chapter's model, with older parts where the name asks for them."""
+    recipe = RECIPES[name]
+    dim, heads, hidden = recipe["dim"], recipe["heads"], recipe["hidden"]
+    model = chapter_11.LanguageModel(pieces, dim, heads, recipe["depth"], hidden)
+    if name in ("layer_norm", "as_in_2019"):
+        swap(model, chapter_11.RMSNorm, lambda _: nn.LayerNorm(dim))
+    if name in ("relu", "as_in_2019"):
+        swap(model, chapter_11.SwiGLU, lambda _: ReLUNetwork(dim, hidden))
+    if name in ("learned_positions", "no_positions", "as_in_2019"):
+        swap(model, chapter_11.CausalSelfAttention, lambda _: Unturned(dim, heads))
+    if name in ("learned_positions", "as_in_2019"):
+        model.embedding = WithTable(model.embedding)
+    return model
+
+
+def read_captions(root: Path, split: str) -> list[str]:
+    """The English captions of a split."""
+    return (root / "multi30k" / f"{split}.en").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def train_pieces(lines: list[str]) -> bytes:
+    """A SentencePiece model of byte pairs for English captions, with the chapters' special tokens."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=written,
+        model_type="bpe",
+        vocab_size=PIECES,
+        character_coverage=1.0,
+        unk_id=UNK,
+        pad_id=PAD,
+        bos_id=BOS,
+        eos_id=EOS,
+        minloglevel=2,
+    )
+    return written.getvalue()
+
+
+def batches(rows: list[list[int]], tokens: int, seed: int) -> list[Tensor]:
+    """Batches of rows of similar length, padded, in random order."""
+    chance = random.Random(seed)
+    ordered = sorted(rows, key=lambda row: (len(row), chance.random()))
+    groups, start = [], 0
+    while start < len(ordered):
+        end = start + max(1, tokens // len(ordered[start]))
+        groups.append([torch.tensor(row) for row in ordered[start:end]])
+        start = end
+    chance.shuffle(groups)
+    return [nn.utils.rnn.pad_sequence(group, batch_first=True, padding_value=PAD) for group in groups]
+
+
+@torch.no_grad()
+def total_loss(model: nn.Module, rows: list[list[int]]) -> float:
+    """The negative log-probability of all tokens but the first of each row."""
+    model.eval()
+    total = 0.0
+    for tokens in batches(rows, 8000, 0):
+        logits, _ = model(tokens[:, :-1])
+        total += F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=PAD, reduction="sum")
+    return float(total)
+
+
+def rates(recipe: dict, total: int) -> Iterator[float]:
+    """The learning rate of each step: up in a line, then down to 0 in a line."""
+    for step in range(total):
+        yield recipe["rate"] * min((step + 1) / recipe["warmup"], (total - step) / (total - recipe["warmup"]))
+
+
+def train(model: nn.Module, name: str, data: dict, recipe: dict, seed: int) -> dict:
+    """Train a model.
+
+    Returns:
+        What its record holds: the losses of a token in each epoch, training and validation, and what it cost.
+    """
+    read, history = clocks(), []
+    optimizer = torch.optim.AdamW(model.parameters(), recipe["rate"], betas=(0.9, 0.98), weight_decay=0.1, fused=True)
+    rows = data["train"][: recipe["captions"]]
+    each = [batches(rows, recipe["tokens_in_a_batch"], 1000 * seed + epoch) for epoch in range(recipe["epochs"])]
+    steps = rates(recipe, sum(map(len, each)))
+    for epoch, order in enumerate(each, start=1):
+        model.train()
+        losses = 0.0
+        for tokens in watched(order, f"{name}, seed {seed}, epoch {epoch} of {recipe['epochs']}"):
+            for group in optimizer.param_groups:
+                group["lr"] = next(steps)
+            with chapter_07.mixed_precision():
+                logits, _ = model(tokens[:, :-1])
+            loss = F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=PAD)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            losses += loss.item()
+        valid = total_loss(model, data["valid"]) / data["pieces"]
+        history.append([round(losses / len(order), 4), round(valid, 4)])
+        print(f"\nlosses {history[-1]}, {read()['processor_seconds']} processor seconds", file=sys.stderr, flush=True)
+    return read() | {"history": history}
+
+
+def load_data(root: Path) -> dict:
+    """The captions in pieces, the subword model, and how many pieces and words the validation captions have."""
+    lines = {split: read_captions(root, name) for split, name in (("train", "train"), ("valid", "val"))}
+    model_file = train_pieces(lines["train"])
+    subwords = sentencepiece.SentencePieceProcessor(model_proto=model_file)
+    rows = {split: [[BOS, *row, EOS] for row in subwords.encode(texts)] for split, texts in lines.items()}
+    return rows | {
+        "model_file": model_file,
+        "pieces": sum(len(row) - 1 for row in rows["valid"]),
+        "words": sum(len(text.split()) + 1 for text in lines["valid"]),
+    }
+
+
+def state_path(root: Path, name: str, seed: int) -> Path:
+    """Where the weights of one training are kept."""
+    return root / "cache" / f"language_model-{name}-{seed}.pt"
+
+
+def run(name: str, seed: int, root: Path, data: dict) -> dict:
+    """Train one model and say what came out."""
+    recipe = RECIPES[name]
+    torch.manual_seed(seed)
+    model = new_model(name, PIECES)
+    spent = train(model, name, data, recipe, seed)
+    loss = total_loss(model, data["valid"])
+    chapter_07.save({"state": model.state_dict(), "history": spent["history"]}, state_path(root, name, seed))
+    return {
+        "experiment": EXPERIMENT,
+        "data": "29,000 captions to train on (small models: the first 12,000), 1,014 to measure with",
+        "metric": METRIC,
+        "model": TITLES[name],
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "epochs": recipe["epochs"],
+        "seed": seed,
+        "precision": precision_of(chapter_07.mixed_precision()),
+        "recipe": recipe,
+        "values": {
+            "perplexity of a piece": round(math.exp(loss / data["pieces"]), 2),
+            "perplexity of a word": round(math.exp(loss / data["words"]), 2),
+        },
+        "notes": [
+            f"a piece: one of {PIECES:,} SentencePiece byte pairs, trained on the same captions; "
+            "a word: what stands between two spaces, and the end of a caption counts as one. Both come from the same "
+            "sum of log-probabilities; the second can be compared with that of a model of other pieces, or of words."
+        ],
+    } | spent
+
+
+def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
+    """Keep what the chapter needs of the finished trainings: weights in half precision, settings, figures, subwords.
+
+    Raises:
+        FileNotFoundError: one of them has not been run.
+    """
+    path = state_path(root, "shipped", 0)
+    if not path.exists():
+        raise FileNotFoundError("the large model is not trained yet: run --models shipped --seeds 0 first")
+    kept = torch.load(path, weights_only=True)
+    runs = [run for run in read_runs() if run["experiment"] == EXPERIMENT]
+    settings = {key: LARGE[key] for key in ("dim", "heads", "depth", "hidden")}
+    content = {
+        "settings": {"vocab_size": PIECES} | settings,
+        "state": {name: value.half() for name, value in kept["state"].items()},
+        "history": kept["history"],
+        "measured": [[run["model"], run["seed"], run["parameters"], run["values"]] for run in runs],
+    }
+    chapter_07.save(content, folder / "language_model.pt")
+    (folder / "pieces.model").write_bytes(data["model_file"])
+
+
+def main() -> None:
+    """Train what is asked for and keep each result."""
+    parser = argparse.ArgumentParser(description="Measure the language models of chapter 11 on the full captions.")
+    parser.add_argument("--models", nargs="+", choices=TITLES, default=list(TITLES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--checkpoint", action="store_true", help="write the files that chapter 11 reads")
+    given = parser.parse_args()
+    root = chapter_07.data_root("multi30k")
+    if root.name != "full":
+        sys.exit("error: the full data are not there: python data/download.py")
+    torch.set_flush_denormal(True)
+    data = load_data(root)
+    if given.checkpoint:
+        write_checkpoint(root, Path.cwd(), data)
+        return
+    for seed in given.seeds:
+        for name in given.models:
+            if (name == "shipped" and seed != given.seeds[0]) or run_path(EXPERIMENT, TITLES[name], seed).exists():
+                continue
+            result = run(name, seed, root, data)
+            print(f"{TITLES[name]}, seed {seed}: {result['values']} in {result['processor_seconds']} s", flush=True)
+            write_run(result)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except FileNotFoundError as error:  # a model that the files are made from
+        sys.exit(f"error: {error}")
