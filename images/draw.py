@@ -902,9 +902,8 @@ def language_model(svg: ET.Element) -> None:
     box(svg, 440, 304, 200, 36, "RMSNorm", KEY)
     box(svg, 440, 340, 200, 54, "SwiGLU", QUERY)
     arrow(svg, (540, 284), (540, 304))
-    arrow(svg, (540, 410), (540, 450))
-    text(svg, 540, 468, "RMSNorm, then logits of\nthe next token, tied to\nthe embedding")
-    text(svg, 676, 285, "×", anchor="start", size=18)
+    arrow(svg, (540, 410), (540, 436))
+    text(svg, 540, 470, "RMSNorm, then logits of\nthe next token, tied to\nthe embedding")
     text(svg, 540, 530, "each sublayer adds to the residual stream", size=16)
 
 

@@ -10,7 +10,6 @@ the chapter: `--checkpoint` writes its files. A run on record is not run again: 
 """
 
 import argparse
-import io
 import math
 import os
 import random
@@ -22,20 +21,22 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 from report import clocks, precision_of, read_runs, run_path, watched, write_run
+from subwords import EOS, PAD, SOS, train_subwords
 from torch import Tensor, nn
+
+from attention_course.data import caption_lines, data_root
+from attention_course.training import mixed_precision, save
 
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "11_language_model")  # where chapters find each other
 
 import autograder.chapters  # noqa: E402, F401, I001
-import imdb_classification as chapter_07  # noqa: E402
 import language_model as chapter_11  # noqa: E402
 import multi_head_attention as chapter_04  # noqa: E402
 import queries_keys_values as chapter_03  # noqa: E402
 
 EXPERIMENT = "A language model of English captions (Multi30k)"
 METRIC = "Perplexity of the 1,014 validation captions, the end of each included: lower is better"
-UNK, PAD, BOS, EOS = range(4)
 SMALL = {
     "captions": 12_000,
     "dim": 64,
@@ -143,29 +144,6 @@ def new_model(name: str, pieces: int) -> nn.Module:
     return model
 
 
-def read_captions(root: Path, split: str) -> list[str]:
-    """The English captions of a split."""
-    return (root / "multi30k" / f"{split}.en").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-
-
-def train_pieces(lines: list[str]) -> bytes:
-    """A SentencePiece model of byte pairs for English captions, with the chapters' special tokens."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=written,
-        model_type="bpe",
-        vocab_size=PIECES,
-        character_coverage=1.0,
-        unk_id=UNK,
-        pad_id=PAD,
-        bos_id=BOS,
-        eos_id=EOS,
-        minloglevel=2,
-    )
-    return written.getvalue()
-
-
 def batches(rows: list[list[int]], tokens: int, seed: int) -> list[Tensor]:
     """Batches of rows of similar length, padded, in random order."""
     chance = random.Random(seed)
@@ -213,7 +191,7 @@ def train(model: nn.Module, name: str, data: dict, recipe: dict, seed: int) -> d
         for tokens in watched(order, f"{name}, seed {seed}, epoch {epoch} of {recipe['epochs']}"):
             for group in optimizer.param_groups:
                 group["lr"] = next(steps)
-            with chapter_07.mixed_precision():
+            with mixed_precision():
                 logits, _ = model(tokens[:, :-1])
             loss = F.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=PAD)
             optimizer.zero_grad()
@@ -229,10 +207,10 @@ def train(model: nn.Module, name: str, data: dict, recipe: dict, seed: int) -> d
 
 def load_data(root: Path) -> dict:
     """The captions in pieces, the subword model, and how many pieces and words the validation captions have."""
-    lines = {split: read_captions(root, name) for split, name in (("train", "train"), ("valid", "val"))}
-    model_file = train_pieces(lines["train"])
+    lines = {split: caption_lines(root, f"{name}.en") for split, name in (("train", "train"), ("valid", "val"))}
+    model_file = train_subwords(lines["train"], PIECES)
     subwords = sentencepiece.SentencePieceProcessor(model_proto=model_file)
-    rows = {split: [[BOS, *row, EOS] for row in subwords.encode(texts)] for split, texts in lines.items()}
+    rows = {split: [[SOS, *row, EOS] for row in subwords.encode(texts)] for split, texts in lines.items()}
     return rows | {
         "model_file": model_file,
         "pieces": sum(len(row) - 1 for row in rows["valid"]),
@@ -252,7 +230,7 @@ def run(name: str, seed: int, root: Path, data: dict) -> dict:
     model = new_model(name, PIECES)
     spent = train(model, name, data, recipe, seed)
     loss = total_loss(model, data["valid"])
-    chapter_07.save({"state": model.state_dict(), "history": spent["history"]}, state_path(root, name, seed))
+    save({"state": model.state_dict(), "history": spent["history"]}, state_path(root, name, seed))
     return {
         "experiment": EXPERIMENT,
         "data": "29,000 captions to train on (small models: the first 12,000), 1,014 to measure with",
@@ -261,7 +239,7 @@ def run(name: str, seed: int, root: Path, data: dict) -> dict:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "epochs": recipe["epochs"],
         "seed": seed,
-        "precision": precision_of(chapter_07.mixed_precision()),
+        "precision": precision_of(mixed_precision()),
         "recipe": recipe,
         "values": {
             "perplexity of a piece": round(math.exp(loss / data["pieces"]), 2),
@@ -293,7 +271,7 @@ def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
         "history": kept["history"],
         "measured": [[run["model"], run["seed"], run["parameters"], run["values"]] for run in runs],
     }
-    chapter_07.save(content, folder / "language_model.pt")
+    save(content, folder / "language_model.pt")
     (folder / "pieces.model").write_bytes(data["model_file"])
 
 
@@ -304,7 +282,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--checkpoint", action="store_true", help="write the files that chapter 11 reads")
     given = parser.parse_args()
-    root = chapter_07.data_root("multi30k")
+    root = data_root("multi30k")
     if root.name != "full":
         sys.exit("error: the full data are not there: python data/download.py")
     torch.set_flush_denormal(True)

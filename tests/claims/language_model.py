@@ -1,0 +1,93 @@
+"""Chapter 11: which sentences quote what its cells printed."""
+
+import re
+
+from claims import Claim
+
+Outputs = dict[str, str]
+
+
+def numbers(text: str) -> list[float]:
+    """All numbers in a text, in order."""
+    return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def after(text: str, name: str) -> list[float]:
+    """The numbers behind a name, up to the end of its line."""
+    line = next(line for line in text.splitlines() if name in line)
+    return numbers(line.split(name, 1)[1])
+
+
+def mean_of(outputs: Outputs, name: str) -> float:
+    """The mean perplexity of the small model with this name."""
+    line = next(line for line in outputs["parts-code"].splitlines() if line.endswith(f"  {name}"))
+    return numbers(line)[0]
+
+
+def copied(outputs: Outputs, name: str) -> float:
+    """What share a model copied, in per cent."""
+    return after(outputs["copying-score"], name)[-1]
+
+
+def less_after_each_cut(outputs: Outputs) -> bool:
+    """Whether cutting any head costs more than a third."""
+    whole, *cut = (numbers(line)[-1] for line in outputs["knock-code"].splitlines() if "%" in line)
+    return len(cut) == 4 and max(cut) < whole * 2 / 3
+
+
+def looks(outputs: Outputs, what: str, layer: int) -> list[float]:
+    """How much each head of a layer looks there."""
+    lines = [line for line in outputs["heads-code"].splitlines() if line.startswith(f"layer {layer}")]
+    return [numbers(line.split(what)[1])[0] for line in lines]
+
+
+def validation(outputs: Outputs) -> float:
+    """The perplexity of the model trained in the chapter."""
+    return after(outputs["train-run"], "validation")[0]
+
+
+NEW, OLD = "RMSNorm, SwiGLU, rotary positions", "LayerNorm, ReLU network, table of positions"
+CLAIMS = [
+    Claim("left-reading", "More than half goes", lambda o: numbers(o["left-code"])[-1] < 50),
+    Claim("fresh-reading", "Near 2,000, both of them", lambda o: 1900 < numbers(o["fresh-code"])[0] < 2100),
+    Claim(
+        "train-reading",
+        "a little behind the best of the tables",
+        lambda o: 1 < validation(o) / after(o["ngram-perplexity"], "4-gram: perplexity")[0] < 1.3,
+    ),
+    Claim("units-reading", "Higher", lambda o: numbers(o["units-code"])[2] > numbers(o["units-code"])[1]),
+    Claim(
+        "parts-reading",
+        "LayerNorm is level with RMSNorm, here even a little ahead",
+        lambda o: 0.97 < mean_of(o, "LayerNorm for RMSNorm") / mean_of(o, NEW) < 1,
+    ),
+    Claim(
+        "parts-reading",
+        "A ReLU network of the same size costs about 2 per cent",
+        lambda o: 1.01 < mean_of(o, "ReLU network for SwiGLU") / mean_of(o, NEW) < 1.025,
+    ),
+    Claim(
+        "parts-reading",
+        "all three old parts together are worst by a tenth",
+        lambda o: 1.08 < mean_of(o, OLD) / mean_of(o, NEW) < 1.12,
+    ),
+    Claim("nucleus-reading", "From 77 to 135", lambda o: [numbers(o["nucleus-code"])[k] for k in (3, 6)] == [77, 135]),
+    Claim("slow-reading", "The first token costs the same both ways", lambda o: "same tokens: True" in o["slow-code"]),
+    Claim(
+        "copying-reading",
+        "One layer gets about twice as far",
+        lambda o: 1.5 < copied(o, "one layer") / copied(o, "a bag") < 2.5 and copied(o, "two layers") > 60,
+    ),
+    Claim(
+        "heads-reading",
+        "a fifth to a quarter of their weight",
+        lambda o: all(0.19 < share < 0.26 for share in looks(o, "behind the copy", 1)),
+    ),
+    Claim("knock-reading", "Cutting any of the four costs more than a third", less_after_each_cut),
+    Claim(
+        "cache-reading",
+        "at a quarter of the price for each token",
+        lambda o: after(o["cache-table"], "7 B")[0] == 4 * after(o["cache-table"], "8 B")[0],
+    ),
+    Claim("count-reading", "three layers", lambda o: numbers(o["count-model"])[0] == 849_792),
+]
