@@ -784,7 +784,7 @@ _GENERATE_MUTANTS = [
     _generate("gradients recorded", "gradients are recorded", ("@torch.no_grad()\n", "")),
     _generate(
         "eos in the prompt ends a row",
-        "wrong entries",
+        "the tokens for a prompt of shape",
         (
             "ended = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)",
             "ended = (prompt == (3 if eos_id is None else eos_id)).any(dim=1) & (eos_id is not None)",
