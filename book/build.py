@@ -181,7 +181,6 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
             solutions = []
         if cell.cell_type == "code":
             cells.append(_code(cell, about, handed_out, predicted and bool(cell.outputs)))
-            predicted = predicted and not cell.outputs  # what only prepares the result prints nothing
             if about.get("solution"):
                 solutions.append(_solution(cell))
         else:

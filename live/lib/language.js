@@ -64,7 +64,8 @@ export function languageStep({ settings, weights }, cache, token) {
 export function allowedTokens(logits, { temperature, topK, topP }) {
   if (temperature === 0) return [{ token: largest(logits, 1)[0], probability: 1 }];
   const probabilities = softmax(logits.map((logit) => logit / temperature));
-  const kept = largest(logits, Math.min(topK, logits.length)).map((token) => ({ token, probability: probabilities[token] }));
+  const order = [...logits.keys()].sort((a, b) => logits[b] - logits[a]).slice(0, topK);
+  const kept = order.map((token) => ({ token, probability: probabilities[token] }));
   const whole = kept.reduce((sum, one) => sum + one.probability, 0);
   let reached = 0;
   const nucleus = kept.filter((one) => {
