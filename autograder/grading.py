@@ -21,13 +21,13 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -288,6 +288,9 @@ class _Run:
                     seed = _seed_for(self.seed, part.name)
                     link.seed(seed)
                     failure, points, error = _execute_check(part, tree, namespace, seed, self.limits.check_seconds)
+                    if failure and failure.status == "timeout" and error is None:
+                        link.close()  # it was stopped in the middle of a question, perhaps
+                        return failure, None
                     if link.lost:
                         raise link.lost
                     if failure and error is not None:
@@ -555,7 +558,27 @@ def _seed_for(seed: int, name: str) -> int:
 
 
 class _CheckHangs(BaseException):
-    """A check has run for longer than it may, on its own account."""
+    """A check has run for longer than it may, on its own account.
+
+    A check that catches it meets it once more at the next line that it runs, in the handler itself.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        sys.settrace(_strike_again)
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code is not _execute_check.__code__:
+            if frame.f_code.co_filename != __file__:
+                frame.f_trace = _strike_again
+            frame = frame.f_back
+
+
+def _strike_again(frame: FrameType, event: str, arg: object) -> Callable | None:
+    if frame.f_code.co_filename == __file__:
+        return None
+    if event == "line":
+        raise _CheckHangs
+    return _strike_again
 
 
 @contextlib.contextmanager
@@ -565,7 +588,7 @@ def _watched(seconds: float) -> Iterator[None]:
     It works in any thread, which signals would not; a single call into C is interrupted when it returns.
     """
     thread, over = threading.get_ident(), threading.Event()
-    lock = threading.Lock()
+    lock, traced = threading.Lock(), sys.gettrace()
 
     def watch() -> None:
         wait = seconds
@@ -585,6 +608,7 @@ def _watched(seconds: float) -> Iterator[None]:
                 over.set()
                 with lock:
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+                sys.settrace(traced)
                 break
             except _CheckHangs:  # it struck after the check had ended
                 continue

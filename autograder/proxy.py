@@ -148,7 +148,7 @@ class Link:
 
     def _exchange(self, header: dict, writer: protocol.Writer, read: Callable[[protocol.Reader], Any]) -> Any:
         if self.lost:
-            raise self.lost
+            raise self.lost.with_traceback(None)  # a check that goes on asking would make it longer each time
         self._count += 1
         header["parameters"] = self._changed_parameters(writer)
         header |= {"id": self._count, "tensors": writer.described, "grad": torch.is_grad_enabled()}
