@@ -5,10 +5,17 @@ import shutil
 
 import pytest
 
-from autograder.sandbox import Limits, Sandbox
+from autograder.sandbox import Limits, Sandbox, why_not_sandboxed
 
 LIMITS = Limits(
-    cell_seconds=3, submission_seconds=30, cpu_seconds=10, memory_mb=512, file_mb=4, reply_mb=8, items=100, output_kb=10
+    cell_seconds=6,
+    submission_seconds=120,
+    cpu_seconds=10,
+    memory_mb=512,
+    file_mb=4,
+    reply_mb=8,
+    items=100,
+    output_kb=10,
 )
 
 
@@ -21,3 +28,11 @@ def sandbox():
     with Sandbox(LIMITS) as warm:
         warm.worker().kill()  # on a busy machine its start takes longer than a submission may
         yield warm
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What bubblewrap is there is asked anew, in this test and in the next."""
+    why_not_sandboxed.cache_clear()
+    yield monkeypatch
+    why_not_sandboxed.cache_clear()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 
 import nbformat
 import pytest
@@ -380,12 +379,10 @@ def test_a_lie_earns_nothing(sandbox, source, name):
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_reply_earns_nothing(sandbox, source, name):
-    started = time.monotonic()
     graded = grade_notebook(
         sandbox, submission(source, double=FORGE.replace("FORGERY", FORGERIES[name])), source, only={"double_check"}
     )
     assert points(graded)["double_check"] == 0
-    assert time.monotonic() - started < 10
     assert_fit_to_show(graded)
     assert_unharmed(sandbox, source)
 

@@ -12,14 +12,14 @@ from autograder.sandbox import Sandbox, SandboxError
 from notebooks import source_notebook, submission
 
 
-def test_without_bubblewrap_nothing_runs(monkeypatch):
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+def test_without_bubblewrap_nothing_runs(asked):
+    asked.setattr(module.shutil, "which", lambda name: None)
     with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
         Sandbox(LIMITS)
 
 
-def test_without_bubblewrap_one_can_insist(monkeypatch):
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+def test_without_bubblewrap_one_can_insist(asked):
+    asked.setattr(module.shutil, "which", lambda name: None)
     source = source_notebook()
     with Sandbox(LIMITS, unsafe=True, preload=()) as sandbox:
         assert not sandbox.sandboxed
@@ -52,12 +52,15 @@ def test_a_worker_dies_with_its_leash(sandbox):
     assert worker.connection.recv(1) == b""
 
 
-def test_a_worker_is_forked_fast(sandbox):
+def test_a_worker_is_forked_faster_than_a_sandbox_starts(sandbox):
     sandbox.worker().kill()
     started = time.monotonic()
+    with Sandbox(LIMITS, preload=()) as another:
+        another.worker().kill()
+    ready = time.monotonic()
     for _ in range(5):
         sandbox.worker().kill()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - ready < ready - started
 
 
 def test_where_namespaces_are_restricted_it_says_so(monkeypatch, sandbox):

@@ -107,14 +107,6 @@ def test_names_are_not_to_be_changed():
 # ---- the sandbox itself
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """Asks anew whether there is a sandbox."""
-    sandboxes.why_not_sandboxed.cache_clear()
-    yield monkeypatch
-    sandboxes.why_not_sandboxed.cache_clear()
-
-
 def test_a_bubblewrap_that_does_not_start_is_told_with_its_remedy(asked, tmp_path):
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
