@@ -329,30 +329,6 @@ def _expect_mask(
         )
 
 
-def check_source_mask(function: Callable) -> None:
-    """Values for padding anywhere, other pad numbers, other integers, other devices."""
-    for tokens, pad_id in _TOKENS:
-        real = tokens != pad_id
-        mistakes = {
-            "the mask is turned round: True should mean a real token": ~real[:, None],
-            "a dimension is missing: `(B, 1, m)` is asked, `unsqueeze(1)` adds it": real,
-            "the new dimension is at the end: `(B, 1, m)` is asked": real[:, :, None],
-            "the new dimension is in front: `(B, 1, m)` is asked": real[None],
-            "two dimensions were added: `(B, 1, m)` is asked, the attention adds the one for the heads": real[
-                :, None, None
-            ],
-            "`pad_id` is ignored: the mask hides 1": (tokens != 1)[:, None],
-            "`pad_id` is ignored: the mask hides 0": (tokens != 0)[:, None],
-            "only larger tokens than pad_id count as real": (tokens > pad_id)[:, None],
-            "everything from the first padding on is hidden": (real.long().cumprod(1) > 0)[:, None],
-            "the mask holds (B, m, m), also hiding what padding looks at": real[:, :, None] & real[:, None],
-            "the mask is repeated to (B, m, m)": real[:, None].expand(-1, tokens.shape[1], -1),
-            "the first sequence's mask is used for the whole batch": real[:1, None].expand(len(tokens), -1, -1),
-        }
-        _expect_mask(function, tokens, pad_id, real[:, None], mistakes)
-    expect_device(function, {"tokens": _TOKENS[0][0].clone(), "pad_id": 1})
-
-
 def check_target_mask(function: Callable) -> None:
     """Values for padding anywhere, lengths that differ, other devices."""
     for tokens, pad_id in _TOKENS:

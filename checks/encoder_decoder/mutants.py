@@ -226,56 +226,6 @@ def _mask(name: str, title: str, says: str, body: str) -> Answer:
     return mutant(name, title, says, f"def {name}(tokens, pad_id):\n    {body}")
 
 
-_source = partial(_mask, "source_mask")
-_SOURCE_MUTANTS = [
-    _source("turned round", "the mask is turned round", "return (tokens == pad_id).unsqueeze(1)"),
-    _source("two dimensions", "should be (B, 1, m)", "return tokens != pad_id"),
-    _source("new dimension at the end", "should be (B, 1, m)", "return (tokens != pad_id).unsqueeze(2)"),
-    _source("new dimension in front", "should be (B, 1, m)", "return (tokens != pad_id).unsqueeze(0)"),
-    _source("four dimensions", "should be (B, 1, m)", "return (tokens != pad_id).unsqueeze(1).unsqueeze(2)"),
-    _source("pad_id 1", "`pad_id` is ignored", "return (tokens != 1).unsqueeze(1)"),
-    _source("pad_id 0", "`pad_id` is ignored: the mask hides 0", "return (tokens != 0).unsqueeze(1)"),
-    _source("truth of tokens", "`pad_id` is ignored: the mask hides 0", "return tokens.bool().unsqueeze(1)"),
-    _source("larger than pad", "only larger tokens", "return (tokens > pad_id).unsqueeze(1)"),
-    _source("integers", "should be bool", "return (tokens != pad_id).long().unsqueeze(1)"),
-    _source("floats", "should be bool", "return (tokens != pad_id).float().unsqueeze(1)"),
-    _source(
-        "up to the first padding",
-        "everything from the first padding on",
-        "return ((tokens != pad_id).long().cumprod(1) > 0).unsqueeze(1)",
-    ),
-    _source(
-        "square",
-        "should be (B, 1, m)",
-        "return (tokens != pad_id).unsqueeze(1) & (tokens != pad_id).unsqueeze(2)",
-    ),
-    _source(
-        "on the CPU",
-        "makes a tensor on the CPU",
-        "return (tokens != torch.full(tokens.shape, pad_id)).unsqueeze(1)",
-    ),
-    _source(
-        "first sentence's",
-        "the rows are",
-        "return (tokens[:1] != pad_id).expand_as(tokens).unsqueeze(1)",
-    ),
-    _source("nothing returned", "is there a `return`?", "(tokens != pad_id).unsqueeze(1)"),
-    _source(
-        "tokens changed",
-        "changed in place",
-        "mask = (tokens != pad_id).unsqueeze(1)\n    tokens[tokens == pad_id] = 0\n    return mask",
-    ),
-]
-_SOURCE_VARIANTS = [
-    variant("source_mask", "None index", "def source_mask(tokens, pad_id):\n    return (tokens != pad_id)[:, None, :]"),
-    variant("source_mask", "ne", "def source_mask(tokens, pad_id):\n    return tokens.ne(pad_id).unsqueeze(-2)"),
-    variant(
-        "source_mask",
-        "not equal turned",
-        "def source_mask(tokens, pad_id):\n    b, m = tokens.shape\n    return ~(tokens == pad_id).view(b, 1, m)",
-    ),
-]
-
 _target = partial(_mask, "target_mask")
 _BOTH = "causal_mask(tokens.shape[1]).to(tokens.device)"
 _TARGET_MUTANTS = [
@@ -425,7 +375,7 @@ _ENCODER_LAYER_MUTANTS = [
     _encoder_layer("norm_1 used twice", "`norm_1` is used twice", (_LAST, _LAST.replace("norm_2", "norm_1"))),
     _encoder_layer(
         "one norm, shared",
-        "one LayerNorm is used twice",
+        "is the same module as another part",
         ("self.norm_2 = LayerNorm(dim)", "self.norm_2 = self.norm_1"),
     ),
     _encoder_layer(
@@ -447,7 +397,7 @@ _ENCODER_LAYER_MUTANTS = [
     _encoder_layer("no network", "the feed-forward network is missing", (_LAST, "return x")),
     _encoder_layer(
         "network first",
-        "the network comes first",
+        "the network comes before the attention",
         (_NORMED, "x = x + self.dropout(self.feed_forward(self.norm_2(x)))\n        " + _NORMED),
         (_LAST, "return x"),
     ),
@@ -517,7 +467,7 @@ _ENCODER_LAYER_MUTANTS = [
     _encoder_layer("half dropped by default", "0.1 is asked", ("dropout=0.1", "dropout=0.5")),
     _encoder_layer(
         "ReLU missing",
-        "by hand",
+        "has no ReLU",
         (
             _LAST,
             "h = self.feed_forward.outer(self.feed_forward.inner(self.norm_2(x)))\n        return x + self.dropout(h)",
@@ -706,7 +656,7 @@ _DECODER_LAYER_MUTANTS = [
     _decoder_layer("normed x added", "norm(x) is added, not x itself", (_NORMED, "x = normed = self.norm_1(x)")),
     _decoder_layer(
         "normed x added, second",
-        "norm(x) is added, not x itself, around the second",
+        "around the second attention norm(x) is added",
         (_OVER, "x = self.norm_2(x)\n        found, _ = self.source_attention(x, memory, memory, memory_mask)"),
     ),
     _decoder_layer(
@@ -756,7 +706,7 @@ _DECODER_LAYER_MUTANTS = [
     _decoder_layer(
         "hidden not passed on", "`hidden` is not passed on", ("FeedForward(dim, hidden,", "FeedForward(dim, 4 * dim,")
     ),
-    _decoder_layer("the weights too", "without the attentions' weights", (_THIRD, _THIRD + ", _")),
+    _decoder_layer("the weights too", "without the attention's weights", (_THIRD, _THIRD + ", _")),
     _decoder_layer("nothing returned", "is there a `return`?", (_THIRD, _THIRD.removeprefix("return "))),
     _decoder_layer("x changed in place", "changed in place", (_ADDED, "x += self.dropout(attended)")),
     _decoder_layer(
@@ -1313,7 +1263,6 @@ _POSITION_FORGERS = [
 MUTANTS = [
     *_CLONES_MUTANTS,
     *_EMBEDDER_MUTANTS,
-    *_SOURCE_MUTANTS,
     *_TARGET_MUTANTS,
     *_ENCODER_LAYER_MUTANTS,
     *_DECODER_LAYER_MUTANTS,
@@ -1324,14 +1273,13 @@ MUTANTS = [
     *_POSITION_FORGERS,
     *forging_answers(
         classes=["Embedder", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", "Translator"],
-        functions=["source_mask", "target_mask"],
+        functions=["target_mask"],
     ),
 ]
 
 VARIANTS = [
     *_CLONES_VARIANTS,
     *_EMBEDDER_VARIANTS,
-    *_SOURCE_VARIANTS,
     *_TARGET_VARIANTS,
     *_ENCODER_LAYER_VARIANTS,
     *_DECODER_LAYER_VARIANTS,
