@@ -47,7 +47,7 @@ def bleu_counts(metric: BLEU, hypotheses: list[str], references: list[str]) -> n
     """What BLEU adds up over sentences, `(N, 10)`: n-grams found and n-grams written, both lengths."""
     rows = []
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        score = metric.sentence_score(hypothesis, [reference])
+        score = metric.corpus_score([hypothesis], [[reference]])  # `sentence_score` warns each time
         rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
     return np.array(rows)
 

@@ -92,8 +92,7 @@ GRU = {
     "tokens_in_a_batch": 2500,
     "epochs": 10,
 }
-# Eight epochs were planned, and after three of them five: both models had the same rates.
-SMALL_GRU = GRU | {"min_freq": 3, "epochs": 5, "first_plan": [3, 8]}
+SMALL_GRU = GRU | {"min_freq": 3, "epochs": 8}
 # What should take the subword model further at no cost to its reader; not finished in any run on record. The rate stays
 # up until the last epochs, so that a shorter or a longer training has the same beginning.
 AVERAGED = {"rate": 2e-3, "cool": 10, "bpe_dropout": 0.1, "average": 0.998, "epochs": 50}
@@ -429,8 +428,7 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
         examples = captions.training_examples(dropout, 1 + 1000 * seed + epoch, taught)
         batches = close_batches(examples, recipe["tokens_in_a_batch"], 1000 * seed + epoch)
         # Epochs differ by a batch or two: the schedule is one of epochs and their fractions.
-        until, planned = recipe.get("first_plan", [0, 0])
-        total = (planned if epoch < until else recipe["epochs"]) * len(batches)
+        total = recipe["epochs"] * len(batches)
         cool = recipe["cool"] * len(batches) if "cool" in recipe else total - recipe["warmup"]
         step, losses = epoch * len(batches), 0.0
         model.train()
