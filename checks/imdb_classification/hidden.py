@@ -729,3 +729,90 @@ def check_evaluate(function: Callable) -> None:
         assert not any(recording for _, recording in model.modes), (
             "a graph is recorded for gradients that nobody wants, which costs memory: work inside `torch.no_grad()`"
         )
+
+
+# ---- is it better?
+
+_FIRST_ALONE = 0.2, 0.05  # how often the first model alone is right, and the second alone
+
+
+def _answers(count: int) -> tuple[Tensor, Tensor]:
+    """Two models that agree on most examples, so that what pairing brings shows: 70 % both right, 5 % neither."""
+    draw = torch.rand(count, generator=torch.Generator().manual_seed(int(randint(0, 10**6, (1,)))))
+    first, second = _FIRST_ALONE
+    return draw < 0.7 + first, (draw < 0.7) | (draw >= 1 - second)
+
+
+def _call_bootstrap(function: Callable, a: Tensor, b: Tensor, samples: int, seed: int) -> tuple[float, float, float]:
+    with unchanged(right_a=a, right_b=b):
+        result = call(function, a, b, samples, torch.Generator().manual_seed(seed))
+    assert isinstance(result, tuple | list) and len(result) == 3, (
+        f"paired_bootstrap should return (difference, low, high), got {result!r}"
+    )
+    for value in result:
+        assert isinstance(value, float) and not isinstance(value, Tensor), (
+            f"each of the three should be a Python float, got {value!r}: `.item()`"
+        )
+    return tuple(result)
+
+
+def check_paired_bootstrap(function: Callable) -> None:
+    """The difference, both ends against the exact distribution and a normal one, generator, samples, errors."""
+    for count in (400, 900):
+        a, b = _answers(count)
+        gap = a.double() - b.double()
+        width = float(gap.std(correction=0)) / count**0.5
+        difference, low, high = _call_bootstrap(function, a.clone(), b.clone(), 10_000, 3)
+        expect_number(difference, float(gap.mean()), "the difference", {"b minus a": lambda g=gap: -float(g.mean())})
+        ends = torch.tensor([low, high], dtype=torch.float64)
+        right = gap.mean() + torch.tensor([-1.96, 1.96], dtype=torch.float64) * width
+        apart = ((a.double().var() + b.double().var()) / count) ** 0.5 / width
+        for mistake, factor in {
+            "each model's examples are drawn by themselves, which makes the interval too wide: draw the same "
+            "examples for both": float(apart),
+            "the percentiles are 5 and 95, which is an interval of 90 %": 1.645 / 1.96,
+            "the percentiles are 0.5 and 99.5, which is an interval of 99 %": 2.576 / 1.96,
+            "the ends are one standard error away, not the 2.5 and 97.5 percentiles": 1 / 1.96,
+            "the interval has no width: are the examples drawn with replacement, as many as there are?": 0.0,
+        }.items():
+            wrong = gap.mean() + factor * (right - gap.mean())
+            assert not (wrong - ends).abs().max() < 0.1 * width, (
+                f"the interval is {low:.4f} to {high:.4f}, it should be near {right[0]:.4f} to {right[1]:.4f}. "
+                f"Likely cause: {mistake}"
+            )
+        assert (right - ends).abs().max() < 0.25 * width, (
+            f"the interval is {low:.4f} to {high:.4f}, it should be near {right[0]:.4f} to {right[1]:.4f}: the 2.5 and "
+            "97.5 percentiles of the difference when the examples are drawn anew"
+        )
+    _check_bootstrap_of_few(function)
+    _check_bootstrap_of_chance(function)
+    one = torch.tensor([True])
+    assert _call_bootstrap(function, one, ~one, 50, 0) == (1.0, 1.0, 1.0), "of one example every draw is the same"
+    for shorter, what in ((3, "different lengths"), (0, "no examples")):
+        a, b = torch.ones(shorter).bool(), torch.ones(5 if shorter else 0).bool()
+        expect_raises(ValueError, lambda a=a, b=b: function(a, b), what)
+
+
+def _check_bootstrap_of_few(function: Callable) -> None:
+    """Ten examples, one in favour of a: the means are a tenth of a binomial, from 0 to 3/10, and nothing is normal."""
+    a, b = torch.zeros(10).bool(), torch.zeros(10).bool()
+    a[int(randint(0, 10, (1,)))] = True
+    _, low, high = _call_bootstrap(function, a, b, 4000, 5)
+    assert abs(low) < 1e-6, (
+        f"with ten examples, of which one favours a, the low end is 0, got {low:.4f}. Likely cause: the interval is "
+        "made symmetric by a standard error: take the percentiles of the differences that were drawn"
+    )
+    assert abs(high - 0.3) < 1e-6, (
+        f"with ten examples, of which one favours a, the 97.5 percentile is 0.3, got {high:.4f}"
+    )
+
+
+def _check_bootstrap_of_chance(function: Callable) -> None:
+    a, b = _answers(300)
+    first, again, *others = (_call_bootstrap(function, a, b, 60, seed) for seed in (1, 1, 2, 3, 4))
+    assert first == again, "the same generator gives two results: pass `generator` on to whatever draws the examples"
+    assert any(first != other for other in others), (
+        "another generator gives the same result: `generator` is not used, or nothing is drawn"
+    )
+    _, low, high = _call_bootstrap(function, a, b, 1, 1)
+    assert low == high, "with samples=1 there is one difference, and both percentiles are it: `samples` is ignored"

@@ -770,6 +770,128 @@ _METRIC_FORGERS = [
     )
 ]
 
+_BOOTSTRAP = "paired_bootstrap"
+_GAPS = "gaps = right_a.double() - right_b.double()"
+_DRAW = "drawn = [gaps[torch.randint(n, (n,), generator=generator)].mean() for _ in range(samples)]"
+_ENDS = "low, high = torch.stack(drawn).quantile(gaps.new_tensor([0.025, 0.975])).tolist()"
+_GIVE = "return gaps.mean().item(), low, high"
+_LOOK = "if len(right_a) != len(right_b) or len(right_a) == 0:"
+
+
+def _bootstrap(title: str, says: str, *edits: tuple[str, str]) -> Answer:
+    return edit(_BOOTSTRAP, title, says, *edits)
+
+
+_BOOTSTRAP_MUTANTS = [
+    _bootstrap("b minus a", "the difference is turned round", (_GAPS, "gaps = right_b.double() - right_a.double()")),
+    _bootstrap("sums", "are counted", (_GIVE, "return gaps.sum().item(), low, high")),
+    _bootstrap(
+        "drawn separately",
+        "examples are drawn by themselves",
+        (
+            _DRAW,
+            "a, b = right_a.double(), right_b.double()\n"
+            "    draw = lambda: torch.randint(n, (n,), generator=generator)\n"
+            "    drawn = [a[draw()].mean() - b[draw()].mean() for _ in range(samples)]",
+        ),
+    ),
+    _bootstrap("90 percent", "an interval of 90 %", (_ENDS, _ENDS.replace("0.025, 0.975", "0.05, 0.95"))),
+    _bootstrap("99 percent", "an interval of 99 %", (_ENDS, _ENDS.replace("0.025, 0.975", "0.005, 0.995"))),
+    _bootstrap(
+        "one standard error",
+        "one standard error away",
+        (
+            _ENDS,
+            "width = torch.stack(drawn).std()\n    low, high = ((gaps.mean() + s * width).item() for s in (-1, 1))",
+        ),
+    ),
+    _bootstrap(
+        "symmetric by a standard error",
+        "reaches below 0",
+        (
+            _ENDS,
+            "width = 1.96 * torch.stack(drawn).std()\n"
+            "    low, high = ((gaps.mean() + s * width).item() for s in (-1, 1))",
+        ),
+    ),
+    _bootstrap(
+        "drawn without replacement",
+        "drawn with replacement",
+        (_DRAW, _DRAW.replace("torch.randint(n, (n,), generator=generator)", "torch.randperm(n, generator=generator)")),
+    ),
+    _bootstrap(
+        "half as many drawn",
+        "it should be near",
+        (_DRAW, _DRAW.replace("(n,), generator", "(n // 2 + 1,), generator")),
+    ),
+    _bootstrap("generator ignored", "pass `generator` on", (_DRAW, _DRAW.replace(", generator=generator", ""))),
+    _bootstrap(
+        "always the same seed",
+        "`generator` is not used",
+        (_DRAW, "generator = torch.Generator().manual_seed(0)\n    " + _DRAW),
+    ),
+    _bootstrap("samples ignored", "`samples` is ignored", (_DRAW, _DRAW.replace("range(samples)", "range(2000)"))),
+    _bootstrap("tensors returned", "should be a Python float", (_GIVE, "return gaps.mean(), low, high")),
+    _bootstrap("two values", "should return (difference, low, high)", (_GIVE, "return low, high")),
+    _bootstrap("ends exchanged", "does not hold the difference", (_GIVE, "return gaps.mean().item(), high, low")),
+    _bootstrap("lengths not compared", "different lengths", (_LOOK, "if len(right_a) == 0:")),
+    _bootstrap("empty not looked at", "no examples", (_LOOK, "if len(right_a) != len(right_b):")),
+    _bootstrap("nothing returned", "is there a `return`?", (_GIVE, _GIVE.replace("return ", "answer = "))),
+    _bootstrap(
+        "means of means",
+        "a is right 6 times of 8",
+        (_GIVE, "return torch.stack(drawn).mean().item(), low, high"),
+    ),
+]
+_BOOTSTRAP_VARIANTS = [
+    variant(
+        _BOOTSTRAP,
+        "all draws in one tensor",
+        """
+        def paired_bootstrap(right_a, right_b, samples=2000, generator=None):
+            n = len(right_a)
+            if n != len(right_b) or not n:
+                raise ValueError("the same examples, and at least one")
+            gaps = right_a.float() - right_b.float()
+            means = gaps[torch.randint(0, n, (samples, n), generator=generator)].mean(dim=1)
+            return float(gaps.mean()), float(means.quantile(0.025)), float(means.quantile(0.975))
+        """,
+    ),
+    variant(
+        _BOOTSTRAP,
+        "sorted by hand",
+        """
+        def paired_bootstrap(right_a, right_b, samples=2000, generator=None):
+            if right_a.shape != right_b.shape or right_a.numel() == 0:
+                raise ValueError("paired answers are needed")
+            n, means = right_a.numel(), []
+            for _ in range(samples):
+                rows = torch.randint(n, (n,), generator=generator)
+                means.append((right_a[rows].sum() - right_b[rows].sum()).item() / n)
+            means.sort()
+            low, high = (means[round(p * (samples - 1))] for p in (0.025, 0.975))
+            return (right_a.sum() - right_b.sum()).item() / n, low, high
+        """,
+    ),
+    variant(
+        _BOOTSTRAP,
+        "by multinomial weights",
+        """
+        def paired_bootstrap(right_a, right_b, samples=2000, generator=None):
+            if len(right_a) != len(right_b):
+                raise ValueError("different lengths")
+            if len(right_a) == 0:
+                raise ValueError("no examples")
+            gaps = right_a.to(torch.float64) - right_b.to(torch.float64)
+            rows = torch.multinomial(torch.ones(len(gaps)), samples * len(gaps), True, generator=generator)
+            means = gaps[rows].view(samples, -1).mean(1)
+            low, high = means.quantile(0.025).item(), means.quantile(0.975).item()
+            return gaps.mean().item(), low, high
+        """,
+    ),
+]
+
+
 MUTANTS = [
     *_MEAN_MUTANTS,
     *_CLASSIFIER_MUTANTS,
@@ -778,10 +900,12 @@ MUTANTS = [
     *_WARMUP_MUTANTS,
     *_TRAIN_MUTANTS,
     *_EVALUATE_MUTANTS,
+    *_BOOTSTRAP_MUTANTS,
     *_METRIC_FORGERS,
     *forging_function("warmup_factor", but=OF_TENSORS),
     *forging_answers(
-        classes=["TransformerClassifier"], functions=["masked_mean", "accuracy", "train_epoch", "evaluate"]
+        classes=["TransformerClassifier"],
+        functions=["masked_mean", "accuracy", "train_epoch", "evaluate", "paired_bootstrap"],
     ),
 ]
 VARIANTS = [
@@ -792,4 +916,5 @@ VARIANTS = [
     *_WARMUP_VARIANTS,
     *_TRAIN_VARIANTS,
     *_EVALUATE_VARIANTS,
+    *_BOOTSTRAP_VARIANTS,
 ]
