@@ -156,6 +156,8 @@ def test_reading_it_in_a_browser_without_a_network(site: Path, browser, width):
         failed = []
         page.on("requestfailed", lambda request: failed.append(request.url))
         page.goto((site / "index.html").as_uri())
+        page.locator(".live-english button").first.wait_for(timeout=60_000)  # the translator has come, too
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.get_by_role("article").get_by_role("link", name="Weighted averages", exact=True).click()
         page.locator(".katex").first.wait_for()
         assert page.evaluate("document.querySelectorAll('.katex-error').length") == 0
