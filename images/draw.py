@@ -836,6 +836,45 @@ def encoder_decoder(svg: ET.Element) -> None:
     text(svg, 30, 768, "no padding, nothing from the future", size=16, anchor="start")
 
 
+@diagram("Three attentions, and the order of a decoder layer", 640)
+def three_attentions(svg: ET.Element) -> None:
+    """Left, the three attentions with their masks, rows are queries and columns are keys; five source and four target
+    tokens, the last source token padding. In the encoder every source token may look at every other but padding. In
+    the decoder a target token may look at itself and back. In cross-attention every target token may look at the whole
+    memory but padding. Right, the decoder layer as published, with a norm after each addition, and in this chapter,
+    with a norm before each sublayer."""
+    kinds = [
+        ("encoder: self-attention", "source asks\nsource answers", "(B, h, m, m)", 5, 5, lambda i, j: j < 4),
+        ("decoder: self-attention", "target asks\ntarget answers", "(B, h, n, n)", 4, 4, lambda i, j: j <= i),
+        ("decoder: cross-attention", "target asks\nmemory answers", "(B, h, n, m)", 4, 5, lambda i, j: j < 4),
+    ]
+    for number, (title, who, size, rows, columns, allowed) in enumerate(kinds):
+        y = 72 + 184 * number
+        text(svg, 24, y, title, bold=True, anchor="start")
+        cells = [[allowed(i, j) for j in range(columns)] for i in range(rows)]
+        marks = [["" if cell else "×" for cell in row] for row in cells]
+        grid(svg, 30, y + 20, [[VALUE if cell else WHITE for cell in row] for row in cells], marks, 26, 26)
+        text(svg, 178, y + 42, who, size=16, anchor="start")
+        text(svg, 178, y + 88, "weights", size=16, anchor="start")
+        shape(svg, 178, y + 112, size, anchor="start")
+    text(svg, 24, 618, "rows ask, columns answer; × is hidden", size=16, anchor="start")
+    line(svg, (352, 60), (352, 622), colour=LINE, dashed=True)
+    sublayers = (("self-attention", QUERY), ("cross-attention", KEY), ("feed-forward", QUERY))
+    for x, title, norm_first in ((450, "published", False), (624, "here", True)):
+        text(svg, x, 72, title, size=18, bold=True)
+        y = 92
+        shape(svg, x, y + 8, "(B, n, d)")
+        y += 24
+        for name, fill in sublayers:
+            steps = [(name, fill), ("add", WHITE)]
+            for label, colour in [("norm", INPUT), *steps] if norm_first else [*steps, ("norm", INPUT)]:
+                arrow(svg, (x, y), (x, y + 18))
+                box(svg, x - 74, y + 18, 148, 32, label, colour, size=16)
+                y += 50
+        arrow(svg, (x, y), (x, y + 22))
+        shape(svg, x, y + 36, "(B, n, d)")
+
+
 @diagram("Beam 2 keeps the two best beginnings", 500)
 def beam_search(svg: ET.Element) -> None:
     """A tree that grows one word at each step, each node with the sum of its log-probabilities. Of all continuations
