@@ -1,0 +1,128 @@
+"""What chapter 09 says of its own runs."""
+
+import re
+
+from claims import Claim
+
+
+def numbers(text: str) -> list[float]:
+    return [float(n.replace(",", "")) for n in re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text)]
+
+
+def repeats(outputs: dict[str, str]) -> dict[str, list[float]]:
+    """Probability of the token just read and how often it is the likeliest, in %, by model."""
+    parts = [line.partition(":") for line in outputs["repeat-table"].splitlines()]
+    return {name.strip(): numbers(values) for name, _, values in parts}
+
+
+def pad_losses(outputs: dict[str, str]) -> dict[str, list[str]]:
+    """For a logit of padding of 0 and of -inf: p, then the three losses, as printed."""
+    found = re.findall(
+        r"(\S+): padding has p = (\S+); .* plain (\S+), smoothed (\S+), .* padding (\S+)", outputs["pad-infinity"]
+    )
+    return {value: rest for value, *rest in found}
+
+
+def parts(outputs: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """Parameters of the small model and of the paper's, by part."""
+    rows = (re.fullmatch(r"(.+?) +([\d,]+) +([\d,]+)", line) for line in outputs["count-table"].splitlines())
+    return {row[1]: (numbers(row[2])[0], numbers(row[3])[0]) for row in rows if row}
+
+
+def total(outputs: dict[str, str], kind: str, model: int) -> float:
+    return sum(counts[model] for part, counts in parts(outputs).items() if kind in part)
+
+
+def first_losses(outputs: dict[str, str]) -> list[float]:
+    """Even guess, first loss, first loss of the model that is not tied."""
+    return numbers(outputs["overfit-run"].splitlines()[0])
+
+
+def all_right(output: str) -> bool:
+    return [line.split(" | ")[0] for line in output.strip().splitlines()] == ["right"] * 8
+
+
+CLAIMS = [
+    Claim("same-six-reading", "As many as one", lambda o: len(set(numbers(o["same-six"])) - {6.0}) == 1),
+    Claim(
+        "tied-sizes-reading",
+        "wildly sure of nonsense",
+        lambda o: numbers(o["tied-sizes"].splitlines()[0])[-1] > 3 * numbers(o["tied-sizes"].splitlines()[1])[-1],
+    ),
+    Claim(
+        "pad-trap-reading",
+        "It does, through the projection",
+        lambda o: any(abs(g) > 0.01 for g in numbers(o["pad-trap"])),
+    ),
+    Claim(
+        "pad-infinity-reading",
+        "Only the plain one",
+        lambda o: pad_losses(o)["-inf"][2:] == ["inf", "nan"] and float(pad_losses(o)["-inf"][1]) < 10,
+    ),
+    Claim(
+        "pad-infinity-reading",
+        "With a constant 0 every loss stays finite",
+        lambda o: all(float(loss) < 10 for loss in pad_losses(o)["0.0"][1:]) and float(pad_losses(o)["0.0"][0]) > 0,
+    ),
+    Claim(
+        "finished-load-reading",
+        "Every weight of the file has found its place",
+        lambda o: "not in the model: []" in o["finished-load"],
+    ),
+    Claim(
+        "finished-reading",
+        "Your code says *goal* in the one sentence and *gate* in the other",
+        lambda o: (
+            "goal" in o["finished-run"].splitlines()[0]
+            and "gate" in o["finished-run"].splitlines()[1]
+            and o["finished-run"].count("same words") == 2
+        ),
+    ),
+    Claim(
+        "finished-reading",
+        "padding is left with almost nothing",
+        lambda o: numbers(o["finished-pad"])[-1] < 0.001 and numbers(o["finished-pad"])[0] > 5,
+    ),
+    Claim(
+        "leak-reading",
+        "to the last bit, in both modes",
+        lambda o: [line.split()[-1] for line in o["leak-run"].splitlines()] == ["0.0", "0.0"],
+    ),
+    Claim(
+        "repeat-reading",
+        "More than a third, where an even guess gives 2 %",
+        lambda o: repeats(o)["as it is"][0] > 100 / 3 and repeats(o)["as it is"][1] > 85,
+    ),
+    Claim(
+        "repeat-reading",
+        "Either control alone brings it back to an even guess",
+        lambda o: all(1 < repeats(o)[name][0] < 3 for name in ("output not tied", "no residual path")),
+    ),
+    Claim(
+        "repeat-reading",
+        "hardly ever repeats",
+        lambda o: repeats(o)["finished weights"][0] < 2 and repeats(o)["finished weights"][1] == 0,
+    ),
+    Claim(
+        "count-reading",
+        "In the small model the two vocabularies outweigh everything else",
+        lambda o: total(o, "embedding", 0) > 0.5 * parts(o)["sum"][0],
+    ),
+    Claim(
+        "count-reading",
+        "the feed-forward networks hold the most, 25 of 63 million",
+        lambda o: round(total(o, "feed-forward", 1) / 1e6) == 25 and round(parts(o)["sum"][1] / 1e6) == 63,
+    ),
+    Claim(
+        "count-reading",
+        "weigh about the same, 19 million each",
+        lambda o: round(total(o, "attention", 1) / 1e6) == round(total(o, "embedding", 1) / 1e6) == 19,
+    ),
+    Claim(
+        "write-one",
+        "most of the excess is gone",
+        lambda o: first_losses(o)[2] - first_losses(o)[0] < 0.5 * (first_losses(o)[1] - first_losses(o)[0]),
+    ),
+    Claim("heart-reading", "All eight, word for word", lambda o: all_right(o["write-run"])),
+    Claim("peeking-reading", "it stammers", lambda o: o["peeking-writes"].count("WRONG") >= 5),
+]
