@@ -574,6 +574,18 @@ _SEQ2SEQ_MUTANTS = [
     _seq2seq("log-probabilities", "log-probabilities", (_STACK, _STACK + ".log_softmax(dim=-1)")),
     _seq2seq("argmin", "least likely", (_NEXT, _NEXT.replace("argmax", "argmin"))),
     _seq2seq("best over the batch", "over the batch", (_NEXT, _NEXT.replace("dim=-1", "dim=0"))),
+    _seq2seq("best of all", "one number for the whole batch", (_NEXT, _NEXT.replace("dim=-1", ""))),
+    _seq2seq("a sentence for the first tokens", "a row of `target`", (_FIRST, "token = target[0]")),
+    _seq2seq(
+        "a sentence for the true tokens", "a row of `target`", (_NEXT, _NEXT.replace("target[:, t]", "target[t]"))
+    ),
+    _seq2seq(
+        "sentences for tokens",
+        "a row of `target`",
+        (_FIRST, "token = target[0]"),
+        (_LOOP, "for t in range(1, target.shape[0]):"),
+        (_NEXT, _NEXT.replace("target[:, t]", "target[t]")),
+    ),
     _seq2seq(
         "generator ignored", "pass `generator=generator`", (_CHOICE, _CHOICE.replace(", generator=generator", ""))
     ),
@@ -709,6 +721,7 @@ _FIX_MUTANTS = [
     _fix("reshaped instead of squeezed", "stack them along dimension 1", (_STACK, "return torch.stack(steps)")),
     _fix("argmin", "least likely", (_FGUESS, "guess = logits.argmin(dim=-1)")),
     _fix("guess over the batch", "over the batch", (_FGUESS, "guess = logits.argmax(dim=0)")),
+    _fix("a sentence for the true tokens", "a row of `target`", (_FNEXT, _FNEXT.replace("target[:, t]", "target[t]"))),
     _fix(
         "dropout left out",
         "the decoder's dropout is left out",
