@@ -1,5 +1,6 @@
 """Faults around a class run: links, odd files, a second grader, a full disk, and an appeal."""
 
+import csv
 import errno
 import json
 import os
@@ -110,3 +111,15 @@ def test_what_cannot_be_written_is_told_and_graded_later(course, hand_in, monkey
     folder = course.root / "classroom/autograded"
     assert len(list(folder.glob("*/*/.autograder.json"))) == 2
     assert not list(folder.rglob("*.part"))
+
+
+def test_a_name_is_no_formula_in_any_table(course, hand_in):
+    for name in ("=1+1", "@ada", "ben"):
+        hand_in(name, "01_numbers", **RIGHT)
+    assert run("grade", "--workers", 1).exit_code == 0
+    assert run("export").exit_code == 0
+    for table in ("grades.csv", "canvas.csv", "moodle.csv"):
+        with (course.root / "classroom" / table).open(newline="", encoding="utf-8") as file:
+            cells = {cell for row in csv.reader(file) for cell in row}
+        assert {"'=1+1", "'@ada", "ben"} <= cells
+        assert not any(cell.lstrip().startswith(("=", "@")) for cell in cells)

@@ -106,3 +106,21 @@ def test_the_work_of_a_killed_worker_is_done_again(class_of_six, tmp_path):
     assert running.returncode == 0, told
     assert len(items(tmp_path / "out.json")) == 12
     assert sum(item[4] for item in items(tmp_path / "out.json")) == 3 * 2
+
+
+def test_a_killed_run_loses_and_doubles_nothing(class_of_six, hand_in, tmp_path):
+    hand_in("s5", "01_numbers", double="import time; time.sleep(2); return 3 * x")  # the last one: the run dies before
+    running = start("--workers", "1")
+    wait_for(lambda: graded(class_of_six))
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate(timeout=60)
+    assert 0 < graded(class_of_six) < 6, "the test's timing: it was to die in the middle"
+    query = "SELECT count(*), count(DISTINCT notebook_id || ' ' || cell_id) FROM grade WHERE auto_score IS NOT NULL"
+    with sqlite3.connect(class_of_six / "classroom/gradebook.db") as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert db.execute(query).fetchone()[0] % 3 == 0, "a student's marks are there together or not at all"
+    subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", "--workers", "1"], check=True)
+    assert len(items(tmp_path / "out.json")) == 12
+    assert sum(item[4] for item in items(tmp_path / "out.json")) == 3 * 2
+    with sqlite3.connect(class_of_six / "classroom/gradebook.db") as db:
+        assert db.execute(query).fetchone() == (18, 18)
