@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from autograder.checks import (
     call,
     expect_close,
+    expect_device,
     expect_matches,
     expect_not_calling,
     expect_number,
@@ -27,6 +28,7 @@ from autograder.checks import (
     unchanged,
 )
 from checks.formulas import linear, multi_head_attention
+from checks.multi30k_translator.visible import Pair, Step, expect_merges, expect_step
 
 Tokens = list[int]
 
@@ -78,19 +80,20 @@ _LOSS_MISTAKES: dict[str, Callable[[Tensor, Tensor, float, int], Tensor]] = {
     "`smoothing` is not used": lambda x, t, s, p: _over_real(_usual(x, t, 0.0), t, p),
     "the minus is missing": lambda x, t, s, p: -_over_real(_usual(x, t, s), t, p),
     "`smoothing` and `1 - smoothing` are exchanged": lambda x, t, s, p: _over_real(_usual(x, t, 1 - s), t, p),
-    "`smoothing` is shared by the V - 1 wrong tokens only: it goes to all V": lambda x, t, s, p: _over_real(
+    "`smoothing` is divided by V - 1 and goes to the wrong tokens only": lambda x, t, s, p: _over_real(
         _each(x, t, 1 - s, s / (x.shape[-1] - 1)), t, p
     ),
-    "the right token gets 1 - smoothing and the others smoothing/V, so a part is lost: the right one also gets "
-    "smoothing/V": lambda x, t, s, p: _over_real(_each(x, t, 1 - s, s / x.shape[-1]), t, p),
-    "the right token keeps the weight 1: it gets 1 - smoothing + smoothing/V": lambda x, t, s, p: _over_real(
+    "the right token gets 1 - smoothing alone: a share of smoothing/V is lost": lambda x, t, s, p: _over_real(
+        _each(x, t, 1 - s, s / x.shape[-1]), t, p
+    ),
+    "the right token keeps the weight 1, so that the target sums to more than 1": lambda x, t, s, p: _over_real(
         _each(x, t, 1.0, s / x.shape[-1]), t, p
     ),
     "each other token gets smoothing, not smoothing/V": lambda x, t, s, p: _over_real(_each(x, t, 1 - s, s), t, p),
     "the sum over all tokens of -log p gets `smoothing`: take their mean": lambda x, t, s, p: _over_real(
         _each(x, t, 1.0, s), t, p
     ),
-    "the padding token gets no part of the smoothing: it gets smoothing/V like every token": _no_weight_for_padding,
+    "`smoothing` is divided by V - 2: padding is left out of the share, too": _no_weight_for_padding,
     "log-probabilities over the wrong dimension: softmax over the vocabulary, the last one": lambda x, t, s, p: (
         _over_real(_wrong_dimension(x, t, s), t, p)
     ),
@@ -233,7 +236,7 @@ class Toy(nn.Module):
         self.decoded += 1
         self.longest = max(self.longest, target.shape[1])
         self.recorded = self.recorded or torch.is_grad_enabled()
-        place = torch.arange(1, target.shape[1] + 1)
+        place = torch.arange(1, target.shape[1] + 1, device=target.device)
         told = source.sum(1) * 7 + memory.sum((1, 2)).long() * 5  # (B,)
         state = ((target + 1) * (place**2 + 3)).cumsum(1) + told.unsqueeze(1)  # (B, n)
         return self.table[state % len(self.table)]
@@ -396,6 +399,7 @@ def check_greedy_decode(function: Callable) -> None:
         name = f"greedy_decode with max_len={max_len}, bos_id={bos_id}, eos_id={eos_id}"
         _expect_translations(value, expected, name, bos_id, eos_id, lambda m=mistakes: m)
         _expect_manners(toy, min(max_len, 1 + max(map(len, expected))), max_len)
+    _expect_on_its_device(function)
 
 
 # ---- beam search
@@ -418,13 +422,13 @@ def _search(
     *,
     scores: Callable[[float], float] = lambda log_prob: log_prob,
     accumulate: bool = True,
-    ended: str = "keeps its place",
+    ended: str = "competes",
     family: bool = False,
 ) -> tuple[list[_Hypothesis], float, int]:
     """The last hypotheses of one sentence by the rule of the exercise, the narrowest choice, and the steps it took.
 
-    The options make mistakes: `ended` also "competes", "is lost", "stops all" or "gives its place"; with `family` each
-    hypothesis is continued with its own best token alone.
+    The options make other searches: for `ended` also "keeps its place" and "gives its place", which are published,
+    "is lost" and "stops all"; with `family` each hypothesis is continued with its own best token alone.
     """
     live, done, margin, steps = [(0.0, [bos_id])], [], math.inf, 0
     while live and steps < max_len:
@@ -434,20 +438,19 @@ def _search(
             values = enumerate(map(scores, after(tokens)))
             each = [((total if accumulate else 0.0) + value, [*tokens, token]) for token, value in values]
             following += [max(each)] if family and steps > 1 else each
-        if ended == "competes":
+        if ended not in ("keeps its place", "gives its place"):
             following, done = following + done, []
         following.sort(reverse=True)
-        places = beam - (len(done) if ended in ("keeps its place", "is lost") else 0)
+        places = beam - (len(done) if ended == "keeps its place" else 0)
         if places < len(following):
             margin = min(margin, following[places - 1][0] - following[places][0])
         live = [h for h in following[:places] if h[1][-1] != eos_id]
         done += [h for h in following[:places] if h[1][-1] == eos_id]
+        if ended == "is lost":
+            done = [h for h in done if len(h[1]) == steps + 1]
         if (ended == "stops all" and done) or len(done) >= beam:
             break
-    everything = live + done
-    if ended == "is lost":
-        everything = [h for h in everything if len(h[1]) == steps + 1]
-    return everything, margin, steps
+    return live + done, margin, steps
 
 
 def _choose(
@@ -476,12 +479,12 @@ def _best_of_all(after: _After, max_len: int, bos_id: int, eos_id: int, alpha: f
 _SEARCH_MISTAKES: dict[str, dict[str, Any]] = {
     "this is what greedy decoding finds. Do the hypotheses of a sentence differ? At the start all but one need the sum "
     "-inf, or they stay copies of each other": {"beam": 1},
-    "a hypothesis that has ended was pushed out by others: it keeps its place": {"ended": "competes"},
-    "hypotheses that have ended are lost: they keep their places, and the best may be one of them": {
-        "ended": "is lost"
-    },
+    "a hypothesis that has ended keeps its place whatever comes. That is another published convention; here it "
+    "competes with the others, as `beam_step` lets it": {"ended": "keeps its place"},
+    "hypotheses that have ended are lost: they stay, and the best may be one of them": {"ended": "is lost"},
     "the search stops when the *first* hypothesis has ended: go on until all have": {"ended": "stops all"},
-    "a hypothesis that has ended gives its place to another one: it keeps it": {"ended": "gives its place"},
+    "a hypothesis that has ended is set aside and another takes its place. That is another published convention; here "
+    "it stays and competes, as `beam_step` lets it": {"ended": "gives its place"},
     "each hypothesis is continued with its own best token alone: all continuations of all hypotheses compete": {
         "family": True
     },
@@ -501,6 +504,9 @@ _CHOICE_MISTAKES: dict[str, _Final] = {
     "the hypothesis with the lowest score is taken": lambda total, length, alpha: -_penalised(total, length, alpha),
 }
 _EOS_NOT_COUNTED = "`eos_id` is not counted in the length"
+_PREFERS_ENDED = "a hypothesis that has ended is preferred to all that have not: the highest score wins, ended or not"
+_GOES_ON = "a hypothesis goes on past its `eos_id`, and the tokens behind it are counted: it has ended there"
+_DEFAULT = "the default of `length_penalty` is not 0.6"
 
 
 def _wrong_translations(after: _After, alpha: float, **settings: int) -> dict[str, Tokens]:
@@ -510,6 +516,9 @@ def _wrong_translations(after: _After, alpha: float, **settings: int) -> dict[st
     wrong = {cause: _choose(hypotheses, eos_id, alpha, final)[0] for cause, final in _CHOICE_MISTAKES.items()}
     shorter = [(total, tokens[: -1 if tokens[-1] == eos_id else None]) for total, tokens in hypotheses]
     wrong[_EOS_NOT_COUNTED] = _choose(shorter, eos_id, alpha)[0]
+    whole = [h for h in hypotheses if h[1][-1] == eos_id]
+    wrong[_PREFERS_ENDED] = _choose(whole or hypotheses, eos_id, alpha)[0]
+    wrong[_GOES_ON] = _past_the_end(after, alpha, **settings)
     switches = {
         **_SEARCH_MISTAKES,
         "one token too many: at most `max_len`": {"max_len": max_len + 1},
@@ -521,6 +530,24 @@ def _wrong_translations(after: _After, alpha: float, **settings: int) -> dict[st
         found, _, _ = _search(after, **settings | switch)
         wrong[cause] = _choose(found, (settings | switch)["eos_id"], alpha)[0]
     return wrong
+
+
+def _past_the_end(after: _After, alpha: float, **settings: int) -> Tokens:
+    """What a search says in which nothing ends until all its hypotheses say `eos_id` in one step."""
+    eos_id, live = settings["eos_id"], [(0.0, [settings["bos_id"]])]
+    for _ in range(settings["max_len"]):
+        live = [(total + v, [*tokens, t]) for total, tokens in live for t, v in enumerate(after(tokens))]
+        live = sorted(live, reverse=True)[: settings["beam"]]
+        if all(tokens[-1] == eos_id for _, tokens in live):
+            break
+
+    def score(hypothesis: _Hypothesis) -> float:
+        total, tokens = hypothesis
+        said = sum(t != eos_id for t in tokens[1:]) + (tokens[-1] == eos_id)
+        return _penalised(total, said, alpha)
+
+    best = max(live, key=score)[1][1:]
+    return best[: best.index(eos_id)] if eos_id in best else best
 
 
 def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, list[tuple[Tensor, Tokens]]]:
@@ -570,6 +597,11 @@ def _expect_beam(
                     "`repeat_interleave` keeps the copies of a sentence together, `repeat` does not"
                 )
                 return {cause: value}
+        if alpha is None:
+            found = [_search(_say(table, row), **settings)[0] for row in source]
+            for other in _OTHER_PENALTIES:
+                if value == [_choose(hypotheses, settings["eos_id"], other)[0] for hypotheses in found]:
+                    return {_DEFAULT: value}
         each = [_wrong_translations(_say(table, row), 0.6 if alpha is None else alpha, **settings) for row in source]
         return {cause: [wrong[cause] for wrong in each] for cause in each[0]}
 
@@ -599,12 +631,65 @@ def check_beam_search(function: Callable) -> None:
         _expect_beam(function, table, torch.stack([row for row, _ in rows]), [t for _, t in rows], alpha, **settings)
     _check_beam(function, 6, [3, 5, 2], 0.0, beam=2, max_len=8, **usual)
     _check_beam(function, 5, [4, 2, 3, 5], 1.0, beam=3, max_len=7, bos_id=4, eos_id=0)
-    _check_beam(function, 5, [2, 4], None, beam=4, max_len=6, **usual)
+    _expect_default(function, beam=6, max_len=12, **usual)
     _check_beam(function, 7, [1, 3, 2], 0.6, beam=1, max_len=9, **usual)
     _check_beam(function, 4, [3, 1], 2.0, beam=7, max_len=5, bos_id=0, eos_id=1)
     _check_beam(function, 6, [3, 2], 0.6, beam=2, max_len=1, **usual)
     _check_beam(function, 5, [2, 3], 0.6, beam=2, max_len=60, **usual)
     _expect_greedy_and_best(function)
+    _expect_on_its_device(function, 3)
+
+
+_OTHER_PENALTIES = (0.0, 0.5, 0.7, 0.75, 0.8, 1.0)
+
+
+def _expect_default(function: Callable, **settings: int) -> None:
+    """Sentences that every other usual penalty translates otherwise."""
+    while True:
+        table, kept, left = 2 * randn(509, 5, dtype=torch.float32), [], set(_OTHER_PENALTIES)
+        for _ in range(300):
+            row = randint(4, 40, (4,))
+            hypotheses, margin, _ = _search(_say(table, row), **settings)
+            right, narrow = _choose(hypotheses, settings["eos_id"], 0.6)
+            told = {p for p in left if _choose(hypotheses, settings["eos_id"], p)[0] != right}
+            if told and min(margin, narrow) > 1e-3:
+                kept, left = [*kept, (row, right)], left - told
+            if not left:
+                source, expected = torch.stack([row for row, _ in kept]), [tokens for _, tokens in kept]
+                _expect_beam(function, table, source, expected, None, **settings)
+                return
+
+
+def _make_distant_toy():
+    class Distant(nn.Module):
+        """A model and a source elsewhere than on the CPU: torch's "meta" device, which holds no values."""
+
+        def __init__(self):
+            super().__init__()
+            self.strange = ""
+
+        def encode(self, source):
+            return torch.zeros(*source.shape, 1, device="meta")
+
+        def decode(self, target, memory, source):
+            self.strange = self.strange or ("" if target.device == source.device else str(target.device))
+            return torch.zeros(*target.shape, 6, device="meta")
+
+    return Distant()
+
+
+def _expect_on_its_device(function: Callable, *beam: int) -> None:
+    """Fail if the target is made on the CPU when the source is elsewhere."""
+    toy = place(_make_distant_toy, beside=function)()
+    trouble = ""
+    try:
+        function(toy, torch.zeros(2, 3, dtype=torch.long, device="meta"), *beam, 4, 2, 3)
+    except Exception as error:  # there are no values to decide by: whatever comes after the first step may fail
+        trouble = str(error)
+    mixed = toy.strange or any(hint in trouble for hint in ("same device", "expected device"))
+    assert not mixed, (
+        "tensors are made on the CPU and meet a source that is on a GPU: pass `device=source.device` when you make them"
+    )
 
 
 def _expect_greedy_and_best(function: Callable) -> None:
@@ -861,7 +946,34 @@ def _in_places(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequenc
     return 100 * sum(a == b for a, b in pairs) / len(pairs)
 
 
+def _one_bag(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    """One precision for the n-grams of all four lengths together."""
+    matches = total = 0
+    for h, r in zip(hypotheses, references, strict=True):
+        for n in range(1, 5):
+            matches += (_ngrams(h, n) & _ngrams(r, n)).total()
+            total += _ngrams(h, n).total()
+    lengths = sum(map(len, hypotheses)), sum(map(len, references))
+    return 100 * matches / total * min(1.0, math.exp(1 - lengths[1] / lengths[0]))
+
+
+def _without_short(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    pairs = [(h, r) for h, r in zip(hypotheses, references, strict=True) if len(h) >= 4]
+    return _bleu([h for h, _ in pairs], [r for _, r in pairs]) if pairs else 0.0
+
+
+def _add_one_everywhere(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    lengths = sum(map(len, hypotheses)), sum(map(len, references))
+    product = 1.0
+    for n in range(1, 5):
+        pairs = [(_ngrams(h, n), _ngrams(r, n)) for h, r in zip(hypotheses, references, strict=True)]
+        product *= (sum((a & b).total() for a, b in pairs) + 1) / (sum(a.total() for a, _ in pairs) + 1)
+    return 100 * product**0.25 * min(1.0, math.exp(1 - lengths[1] / lengths[0]))
+
+
 _BLEU_MISTAKES: dict[str, Callable[[Sequence, Sequence], float]] = {
+    "n-grams of all lengths are counted in one bag: each length has a precision of its own": _one_bag,
+    "pairs whose hypothesis has fewer than four tokens are skipped: they count like the others": _without_short,
     "a fraction between 0 and 1: multiply by 100": lambda h, r: _bleu(h, r) / 100,
     "a mean of the BLEUs of the sentences: count the n-grams of the whole corpus, then divide": _by_sentence,
     "matches are not clipped: an n-gram counts at most as often as the reference has it": lambda h, r: _bleu(
@@ -888,6 +1000,7 @@ _BLEU_MISTAKES: dict[str, Callable[[Sequence, Sequence], float]] = {
         [list(itertools.chain(*h))], [list(itertools.chain(*r))]
     ),
     "1 is added to the counts: no smoothing here": lambda h, r: _bleu(h, r, add=1),
+    "1 is added to all counts, those of single tokens too: no smoothing here": _add_one_everywhere,
     "a precision of 0 is left out of the mean: then BLEU is 0": lambda h, r: _bleu(h, r, zero_as=1.0),
     "a precision of 0 is replaced by a small number: then BLEU is 0": lambda h, r: _bleu(h, r, zero_as=1e-9),
     "tokens are compared place by place, not as n-grams": _in_places,
@@ -961,3 +1074,253 @@ def _call_bleu(function: Callable, hypotheses: list[list[str]], references: list
         raise
     except Exception as error:
         raise AssertionError(f"{name} raised {type(error).__name__}: {error}") from error
+
+
+# ---- one step of a beam
+
+
+def _best(totals: Tensor, k: int) -> Step:
+    best, at = totals.flatten(1).topk(k, dim=1)
+    return best, at // totals.shape[-1], at % totals.shape[-1]
+
+
+def _continued(log_probs: Tensor, ended: Tensor, eos_id: int, cost: float | None = 0.0) -> Tensor:
+    """Log-probabilities in which what has ended goes on with `eos_id` alone, at this cost, or at the model's own."""
+    alone = torch.full_like(log_probs, -torch.inf)
+    alone[..., eos_id] = log_probs[..., eos_id] if cost is None else cost
+    return torch.where(ended.unsqueeze(-1), alone, log_probs)
+
+
+def _right_step(sums: Tensor, log_probs: Tensor, ended: Tensor, eos_id: int) -> Step:
+    return _best(sums.unsqueeze(-1) + _continued(log_probs, ended, eos_id), sums.shape[1])
+
+
+def _own_best(sums: Tensor, log_probs: Tensor, ended: Tensor, eos_id: int) -> Step:
+    values, tokens = (sums.unsqueeze(-1) + _continued(log_probs, ended, eos_id)).max(-1)
+    best, parents = values.sort(dim=1, descending=True)
+    return best, parents, tokens.gather(1, parents)
+
+
+def _ended_first(sums: Tensor, log_probs: Tensor, ended: Tensor, eos_id: int) -> Step:
+    totals = sums.unsqueeze(-1) + _continued(log_probs, ended, eos_id)
+    ahead = totals + 1e6 * (ended.unsqueeze(-1) & (totals > -torch.inf))
+    _, parents, tokens = _best(ahead, sums.shape[1])
+    return totals.flatten(1).gather(1, parents * log_probs.shape[-1] + tokens), parents, tokens
+
+
+def _whole_batch(sums: Tensor, log_probs: Tensor, ended: Tensor, eos_id: int) -> Step:
+    totals = sums.unsqueeze(-1) + _continued(log_probs, ended, eos_id)
+    best, at = totals.flatten().topk(sums.numel())
+    shape, vocab = sums.shape, log_probs.shape[-1]
+    return best.view(shape), (at // vocab % sums.shape[1]).view(shape), (at % vocab).view(shape)
+
+
+def _by_k(sums: Tensor, log_probs: Tensor, ended: Tensor, eos_id: int) -> Step:
+    best, parents, tokens = _right_step(sums, log_probs, ended, eos_id)
+    at, k = parents * log_probs.shape[-1] + tokens, sums.shape[1]
+    return best, at // k, at % k
+
+
+def _places(sums: Tensor, log_probs: Tensor, ended: Tensor, eos_id: int) -> Step:
+    best, parents, tokens = _right_step(sums, log_probs, ended, eos_id)
+    return best, parents * log_probs.shape[-1] + tokens, tokens
+
+
+def _step_with(change: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -> Callable[..., Step]:
+    """A step that takes the best of other totals."""
+    return lambda sums, lp, ended, eos: _best(change(sums, lp, ended, eos), sums.shape[1])
+
+
+_STEP_MISTAKES: dict[str, Callable[..., Step]] = {
+    "a hypothesis that has ended goes on past its end: it has one continuation, `eos_id`": _step_with(
+        lambda s, x, e, eos: s.unsqueeze(-1) + x
+    ),
+    "the `eos_id` of a hypothesis that has ended is paid for: it costs nothing": _step_with(
+        lambda s, x, e, eos: s.unsqueeze(-1) + _continued(x, e, eos, None)
+    ),
+    "a hypothesis that has ended is lost: it goes on with `eos_id`": _step_with(
+        lambda s, x, e, eos: s.unsqueeze(-1) + _continued(x, e, eos, -torch.inf)
+    ),
+    "a hypothesis that has ended may go on with any token at no cost: with `eos_id` alone": _step_with(
+        lambda s, x, e, eos: s.unsqueeze(-1) + x.masked_fill(e.unsqueeze(-1), 0.0)
+    ),
+    "the sums so far are forgotten: add them": _step_with(lambda s, x, e, eos: _continued(x, e, eos)),
+    "the sums are multiplied by the log-probabilities: add": _step_with(
+        lambda s, x, e, eos: s.unsqueeze(-1) * _continued(x, e, eos).clamp(min=-1e9)
+    ),
+    "probabilities are added: add the log-probabilities as they are": _step_with(
+        lambda s, x, e, eos: s.unsqueeze(-1) + _continued(x, e, eos).exp()
+    ),
+    "the worst continuations are kept: keep those with the highest sums": _step_with(
+        lambda s, x, e, eos: -(s.unsqueeze(-1) + _continued(x, e, eos))
+    ),
+    "each hypothesis goes on with its own best token: all continuations of a sentence compete": _own_best,
+    "a hypothesis that has ended keeps its place whatever comes. That is another published convention; here it "
+    "competes like every continuation": _ended_first,
+    "the sentences of the batch compete with one another: each has a beam of its own": _whole_batch,
+    "parents and tokens are exchanged": lambda *given: (lambda s, p, t: (s, t, p))(*_right_step(*given)),
+    "a place in the flattened continuations is divided by k: V continuations belong to each parent": _by_k,
+    "the parents are places in the flattened continuations: divide by V": _places,
+    "`eos_id` is taken to be 3: use the argument": lambda s, x, e, eos: _right_step(s, x, e, 3),
+    "`eos_id` is taken to be 1: use the argument": lambda s, x, e, eos: _right_step(s, x, e, 1),
+}
+
+
+def _step_case(batch: int, k: int, vocab: int, eos_id: int, first: bool) -> tuple[Tensor, Tensor, Tensor, int]:
+    """A step without a close call: the first one of a search, or one with hypotheses that have ended."""
+    while True:
+        sums = -2 * randn(batch, k).abs().cumsum(1)
+        if first:
+            sums[:, 1:], sums[:, 0] = -torch.inf, 0.0
+        log_probs = (2 * randn(batch, k, vocab)).log_softmax(-1)
+        ended = torch.zeros(batch, k, dtype=torch.bool) if first else rand_mask(batch, k)
+        totals = (sums.unsqueeze(-1) + _continued(log_probs, ended, eos_id)).flatten(1)
+        ranked = totals.sort(dim=1, descending=True).values[:, : k + 1]
+        if (ranked[:, :-1] - ranked[:, 1:]).nan_to_num(nan=0.0).min() > 1e-3:
+            return sums, log_probs, ended, eos_id
+
+
+def check_beam_step(function: Callable) -> None:
+    """The k best continuations, by value, parent and token; what has ended; gradients, dtypes, devices."""
+    sizes = [(3, 3, 5, 3), (2, 4, 7, 0), (1, 1, 4, 1), (4, 2, 6, 5), (1, 5, 5, 2), (5, 3, 4, 3)]
+    for batch, k, vocab, eos_id in sizes:
+        for first in (False, True) if k > 1 else (True,):
+            case = _step_case(batch, k, vocab, eos_id, first)
+            for dtype in (torch.float32, torch.float64):
+                sums, log_probs = (x.to(dtype) for x in case[:2])
+                ended = case[2].clone()
+                with unchanged(sums=sums, log_probs=log_probs, ended=ended):
+                    value = call(function, sums, log_probs, ended, eos_id)
+                wrong = {cause: lambda f=f, case=case: f(*case) for cause, f in _STEP_MISTAKES.items()}
+                name = f"beam_step of {batch} x {k} hypotheses, {vocab} tokens, eos_id={eos_id}"
+                expect_step(value, sums, _right_step(*case), name, wrong)
+                expect_tensor(value[0], sums.shape, dtype, "the sums")
+    sums, log_probs, ended, eos_id = _step_case(2, 3, 5, 1, False)
+    mine = log_probs.clone().requires_grad_()
+    result = call(function, sums, mine, ended, eos_id)[0]
+    assert result.requires_grad, "the sums are cut off from the graph: remove `.detach()`, `.data` or no_grad"
+    (got,) = torch.autograd.grad(result.sum(), [mine])
+    theirs = log_probs.clone().requires_grad_()
+    (right,) = torch.autograd.grad(_right_step(sums, theirs, ended, eos_id)[0].sum(), [theirs])
+    expect_close(got, right, "the gradient of the sums")
+    expect_device(function, {"sums": sums, "log_probs": log_probs, "ended": ended, "eos_id": eos_id})
+
+
+# ---- merges
+
+_Words = Mapping[str, int]
+_Counts = Mapping[Pair, int]
+
+
+def _joined(parts: list[str], pair: Pair) -> list[str]:
+    """The pieces of a word, with each occurrence of the pair, from the left, as one piece."""
+    result, i = [], 0
+    while i < len(parts):
+        if tuple(parts[i : i + 2]) == pair:
+            result.append(parts[i] + parts[i + 1])
+            i += 2
+        else:
+            result.append(parts[i])
+            i += 1
+    return result
+
+
+def _joined_as_text(parts: list[str], pair: Pair) -> list[str]:
+    return " ".join(parts).replace(" ".join(pair), "".join(pair)).split()
+
+
+def _first_in_order(counts: _Counts) -> Pair:
+    return min(counts, key=lambda pair: (-counts[pair], pair))
+
+
+def _merges(
+    words: _Words,
+    count: int,
+    *,
+    choose: Callable[[_Counts], Pair] = _first_in_order,
+    join: Callable[[list[str], Pair], list[str]] = _joined,
+    weigh: bool = True,
+    sets: bool = False,
+    at_least: int = 1,
+    mark: str = "",
+    lower: bool = False,
+) -> list[Pair]:
+    """Byte-pair encoding in its own words; the options make mistakes."""
+    spelled = [([*(word.lower() if lower else word), *([mark] if mark else [])], n) for word, n in words.items()]
+    merges = []
+    while len(merges) < count:
+        counts: Counter[Pair] = Counter()
+        for parts, n in spelled:
+            pairs = list(itertools.pairwise(parts))
+            for pair in set(pairs) if sets else pairs:
+                counts[pair] += n if weigh else 1
+        if not counts or max(counts.values()) < at_least:
+            break
+        merges.append(choose(counts))
+        spelled = [(join(parts, merges[-1]), n) for parts, n in spelled]
+    return merges
+
+
+def _counted_once(words: _Words, count: int) -> list[Pair]:
+    counts: Counter[Pair] = Counter()
+    for word, n in words.items():
+        for pair in itertools.pairwise(word):
+            counts[pair] += n
+    return sorted(counts, key=lambda pair: (-counts[pair], pair))[:count]
+
+
+_MERGE_MISTAKES: dict[str, Callable[[_Words, int], list]] = {
+    "a word counts once, however often it occurs: its pairs count that often": lambda w, c: _merges(w, c, weigh=False),
+    "a pair counts once in a word, even if it stands there twice": lambda w, c: _merges(w, c, sets=True),
+    "ties are settled by the joined pieces: compare the pairs": lambda w, c: _merges(
+        w, c, choose=lambda counts: min(counts, key=lambda pair: (-counts[pair], "".join(pair)))
+    ),
+    "a tie goes to the pair that was met first: it goes to the first in sorted order": lambda w, c: _merges(
+        w, c, choose=lambda counts: max(counts, key=counts.get)
+    ),
+    "a tie goes to the pair that is last in sorted order: it goes to the first": lambda w, c: _merges(
+        w, c, choose=lambda counts: max(counts, key=lambda pair: (counts[pair], pair))
+    ),
+    "the rarest pair is merged: merge the commonest": lambda w, c: _merges(
+        w, c, choose=lambda counts: min(counts, key=lambda pair: (counts[pair], pair))
+    ),
+    "pieces never grow: count again after each merge, with the merged piece": _counted_once,
+    "pieces are joined as text, so that the end of a longer piece is taken for the pair: compare whole pieces": (
+        lambda w, c: _merges(w, c, join=_joined_as_text)
+    ),
+    "pairs that occur only once are left: go on until nothing is left to merge": lambda w, c: _merges(w, c, at_least=2),
+    "a mark is put at the end of each word: start from its characters alone": lambda w, c: _merges(w, c, mark="</w>"),
+    "words are turned to lower case: leave them as they are": lambda w, c: _merges(w, c, lower=True),
+    "one merge too few: `count` of them": lambda w, c: _merges(w, c - 1),
+    "one merge too many: `count` of them": lambda w, c: _merges(w, c + 1),
+    "merged pieces are returned: return the pairs": lambda w, c: ["".join(pair) for pair in _merges(w, c)],
+}
+
+_FIXED_WORDS: list[tuple[_Words, int]] = [
+    ({"banana": 3, "bandana": 2, "cabana": 4}, 6),
+    ({"aaaa": 2, "aab": 3, "baa": 1}, 9),
+    ({"ab": 1, "ba": 1, "abba": 1}, 20),
+    ({"abab": 2, "cab": 3, "cabab": 1, "ca": 5}, 20),
+    ({"Dog": 2, "dog": 3, "Do": 1}, 20),
+    ({"x": 7}, 3),
+    ({}, 3),
+    ({"her": 4, "here": 2}, 0),
+]
+
+
+def check_learn_merges(function: Callable) -> None:
+    """Fixed words with one difficulty each, and random ones of few letters, where ties and repeats abound."""
+    cases = list(_FIXED_WORDS)
+    for letters in ("ab", "abc", "abcd", "abcAB") * 10:
+        made = ("".join(random.choices(letters, k=random.randint(1, 8))) for _ in range(random.randint(3, 9)))
+        cases.append(({word: random.randint(1, 4) for word in made}, random.choice((3, 6, 40))))
+    for words, count in cases:
+        copy = dict(words)
+        value = call(function, words, count)
+        wrong = {cause: f(copy, count) for cause, f in _MERGE_MISTAKES.items()}
+        expect_merges(value, _merges(copy, count), f"learn_merges of {_listed(copy)}, count={count}", wrong)
+        assert words == copy, "the dict of words was changed: work on a copy"
+
+
+def _listed(words: _Words) -> str:
+    return ", ".join(f"{word} ({n})" for word, n in words.items()) or "no words"

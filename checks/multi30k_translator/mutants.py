@@ -71,13 +71,13 @@ _LOSS_MUTANTS = [
     ),
     _loss(
         "spread over the wrong tokens only",
-        "shared by all V tokens",
+        "divided by V - 1",
         f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / max(V - 1, 1)\n{_REAL}"
         "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
     ),
     _loss(
         "the right token gets too little",
-        "the right token gets 1 - smoothing + smoothing/V",
+        "the right token gets 1 - smoothing alone",
         f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / V\n{_REAL}"
         "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
     ),
@@ -89,7 +89,7 @@ _LOSS_MUTANTS = [
     ),
     _loss(
         "nothing for the padding token",
-        "shared by all V tokens",
+        "divided by V - 2",
         f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / max(V - 2, 1)\nsoft[..., pad_id] = 0\n{_REAL}"
         "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
     ),
@@ -177,7 +177,7 @@ _RATE_MUTANTS = [
     _rate("no dim", "1/√(dim · warmup)", "return min(step**-0.5, step * warmup**-1.5)"),
     _rate("no warm-up", "it should grow", "return dim**-0.5 * step**-0.5"),
     _rate("only warm-up", "it should fall", "return dim**-0.5 * step * warmup**-1.5"),
-    _rate("constant afterwards", "it should fall", "return dim**-0.5 * min(warmup**-0.5, step * warmup**-1.5)"),
+    _rate("constant afterwards", "it stays the same", "return dim**-0.5 * min(warmup**-0.5, step * warmup**-1.5)"),
     _rate(
         "falls like 1/step",
         "it falls like 1/√step",
@@ -200,7 +200,7 @@ _RATE_MUTANTS = [
     ),
     _rate(
         "a step too far",
-        "1/√(dim · warmup)",
+        "1 is added to `step`",
         "step += 1\n    return dim**-0.5 * min(step**-0.5, step * warmup**-1.5)",
     ),
     _rate(
@@ -271,6 +271,16 @@ _GREEDY_MUTANTS = [
         "`encode` was called",
         ("model.decode(tokens, memory, source)", "model.decode(tokens, model.encode(source), source)"),
     ),
+    _greedy(
+        "the target made on the CPU",
+        "made on the CPU",
+        ("dtype=torch.long, device=source.device)", "dtype=torch.long)"),
+    ),
+    _greedy(
+        "what has ended is remembered on the CPU",
+        "made on the CPU",
+        ("dtype=torch.bool, device=source.device)", "dtype=torch.bool)"),
+    ),
     _greedy("records a graph", "a graph is recorded", ("@torch.no_grad()\n", "")),
     _greedy(
         "never stops early",
@@ -307,10 +317,7 @@ def _beam(title: str, says: str, *edits: tuple[str, str]):
 
 _COPIES = "memory = model.encode(source).repeat_interleave(beam, dim=0)"
 _SCORE = "(sums / ((5 + lengths) / 6) ** length_penalty)"
-_ENDED = (
-    "        log_probs = log_probs.masked_fill(ended.unsqueeze(-1), -torch.inf)\n"
-    "        log_probs[:, :, eos_id] = log_probs[:, :, eos_id].masked_fill(ended, 0.0)\n"
-)
+_STEP = "sums, parents, following = beam_step(sums, log_probs, ended, eos_id)"
 _BEAM_MUTANTS = [
     _beam("nothing returned", "is there a `return`?", ("    return [cut", "    [cut")),
     _beam(
@@ -318,34 +325,54 @@ _BEAM_MUTANTS = [
         "Do the hypotheses of",
         ("torch.full((batch, beam), -torch.inf, device=device)", "torch.zeros(batch, beam, device=device)"),
     ),
-    _beam(
-        "parents and tokens exchanged",
-        "leave bos_id and eos_id out",
-        ("best // vocab, best % vocab", "best % vocab % beam, best // vocab"),
-    ),
+    _beam("parents and tokens exchanged", "raised", (_STEP, _STEP.replace("parents, following", "following, parents"))),
     _beam(
         "tokens not taken from the parents",
-        "expected [",
+        "a beam of 3 finds 3 5",
         ("        tokens = tokens.gather(1, parents.unsqueeze(-1).expand(-1, -1, tokens.shape[-1]))\n", ""),
     ),
     _beam(
-        "ended ones compete for their place",
-        "was pushed out by others",
-        ("sums.masked_fill(first.flatten(1), torch.inf).topk", "sums.topk"),
-    ),
-    _beam(
-        "ended ones are lost",
-        "expected [",
+        "ended ones keep their places",
+        "keeps its place whatever comes. That is another published convention",
         (
-            "sums = sums.gather(1, best)",
-            "sums = sums.gather(1, best).masked_fill(ended.gather(1, best // vocab), -torch.inf)",
+            _STEP,
+            "sums, parents, following = beam_step(sums + 1000.0 * ended, log_probs, ended, eos_id)\n"
+            "        sums = sums - 1000.0 * ended.gather(1, parents)",
         ),
     ),
     _beam(
-        "ended ones go on",
-        "expected",
-        (_ENDED, ""),
-        ("sums.masked_fill(first.flatten(1), torch.inf).topk", "sums.topk"),
+        "ended ones are lost",
+        "are lost",
+        (_STEP, f"{_STEP}\n        sums = sums.masked_fill(ended.gather(1, parents), -torch.inf)"),
+    ),
+    _beam(
+        "goes on past eos",
+        "goes on past its `eos_id`",
+        (_STEP, _STEP.replace("ended, eos_id", "torch.zeros_like(ended), eos_id")),
+    ),
+    _beam(
+        "prefers what has ended",
+        "is preferred to all that have not",
+        ("length_penalty).argmax(dim=1)", "length_penalty + 1e6 * ended).argmax(dim=1)"),
+    ),
+    _beam("divided by the length", "divided by the length", (_SCORE, "(sums / lengths)")),
+    _beam(
+        "another default", "the default of `length_penalty` is not 0.6", ("length_penalty=0.6", "length_penalty=0.7")
+    ),
+    _beam(
+        "no penalty by default",
+        "the default of `length_penalty` is not 0.6",
+        ("length_penalty=0.6", "length_penalty=0"),
+    ),
+    _beam(
+        "tokens made on the CPU",
+        "made on the CPU",
+        ("bos_id, dtype=torch.long, device=device)", "bos_id, dtype=torch.long)"),
+    ),
+    _beam(
+        "sums made on the CPU",
+        "made on the CPU",
+        ("(batch, beam), -torch.inf, device=device)", "(batch, beam), -torch.inf)"),
     ),
     _beam("stops with the first that ends", "a beam of 3 finds 3 5", ("ended.all()", "ended.any()")),
     _beam("no length penalty", "`length_penalty` is not used", (_SCORE, "sums")),
@@ -370,7 +397,7 @@ _BEAM_MUTANTS = [
     _beam(
         "sums forgotten",
         "a beam of 3 finds 3 5",
-        ("(sums.unsqueeze(-1) + log_probs)", "(sums.clamp(max=0).unsqueeze(-1).isinf() * -1e9 + log_probs)"),
+        (_STEP, _STEP.replace("(sums,", "(sums.isinf() * -1e9,")),
     ),
     _beam(
         "logits, not log-probabilities",
@@ -435,9 +462,9 @@ _BEAM_MUTANTS = [
                         logits = model.decode(torch.tensor([tokens]), memory[b : b + 1], source[b : b + 1])
                         for t, v in enumerate(logits[0, -1].log_softmax(-1).tolist()):
                             new.append((total + v, tokens + [t]))
-                    best = sorted(new, reverse=True)[: beam - len(done)]
+                    best = sorted(new + done, reverse=True)[:beam]
                     live = [h for h in best if h[1][-1] != eos_id]
-                    done += [h for h in best if h[1][-1] == eos_id]
+                    done = [h for h in best if h[1][-1] == eos_id]
                     if not live:
                         break
                 score = lambda h: h[0] / ((5 + len(h[1]) - 1) / 6) ** length_penalty
@@ -511,12 +538,12 @@ _CACHED_MUTANTS = [
     ),
     _cached(
         "not scaled",
-        "the fourth output differs",
+        "the scores are not divided by √(d/h)",
         ("query_key_weights(q, k, mask)", "query_key_weights(q * q.shape[-1] ** 0.5, k, mask)"),
     ),
     _cached(
         "scaled by all features",
-        "the fourth output differs",
+        "the scores are divided by √d: in a head it is √(d/h)",
         ("query_key_weights(q, k, mask)", "query_key_weights(q * attention.heads**-0.5, k, mask)"),
     ),
     _cached(
@@ -574,6 +601,26 @@ _BLEU_MUTANTS = [
         "each different n-gram counts once",
         ("(found & wanted).total()", "len(found.keys() & wanted.keys())"),
         ("+= found.total()", "+= len(found)"),
+    ),
+    _bleu(
+        "one bag for all lengths",
+        "in one bag",
+        (
+            "math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / 4)",
+            "sum(matches) / sum(totals)",
+        ),
+    ),
+    _bleu(
+        "short pairs skipped",
+        "fewer than four tokens are skipped",
+        (
+            "    matches, totals",
+            "    both = [(h, r) for h, r in zip(hypotheses, references) if len(h) >= 4 or len(hypotheses) == 1]\n"
+            "    hypotheses, references = [h for h, _ in both], [r for _, r in both]\n    matches, totals",
+        ),
+    ),
+    _bleu(
+        "one added to every count", "1 is added to all counts", ("log(m / t)", "log((m + (t != 1)) / (t + (t != 1)))")
     ),
     _bleu("recall", "each precision is 1", ("+= found.total()", "+= wanted.total()")),
     _bleu(
@@ -716,6 +763,158 @@ _BLEU_MUTANTS = [
     ),
 ]
 
+
+def _beam_step(title: str, says: str, *edits: tuple[str, str]):
+    return edit("beam_step", title, says, *edits)
+
+
+_ONLY_EOS = "    log_probs = torch.where(ended.unsqueeze(-1), only_eos, log_probs)\n"
+_STEP_MUTANTS = [
+    _beam_step("nothing returned", "is there a `return`?", ("    return best, places", "    best, places")),
+    _beam_step("sums alone", "three tensors", ("return best, places // vocab, places % vocab", "return best")),
+    _beam_step(
+        "parents and tokens exchanged",
+        "are exchanged",
+        ("places // vocab, places % vocab", "places % vocab, places // vocab"),
+    ),
+    _beam_step("ended ones go on", "goes on past its end", (_ONLY_EOS, "")),
+    _beam_step("the end is paid for", "is paid for", ("only_eos, log_probs)", "only_eos + log_probs, log_probs)")),
+    _beam_step("ended ones are lost", "or the hypothesis is lost", ("only_eos[eos_id] = 0.0", "pass")),
+    _beam_step(
+        "ended ones go on with anything",
+        "any token at no cost",
+        ("only_eos, log_probs)", "torch.zeros_like(only_eos), log_probs)"),
+    ),
+    _beam_step("sums forgotten", "are forgotten", ("(sums.unsqueeze(-1) + log_probs)", "log_probs")),
+    _beam_step(
+        "multiplied",
+        "are multiplied",
+        ("(sums.unsqueeze(-1) + log_probs)", "(sums.unsqueeze(-1) * log_probs.clamp(min=-1e9))"),
+    ),
+    _beam_step(
+        "probabilities added",
+        "probabilities are added",
+        ("sums.unsqueeze(-1) + log_probs", "sums.unsqueeze(-1) + log_probs.exp()"),
+    ),
+    _beam_step("divided by k", "is divided by k", ("vocab = log_probs.shape[-1]", "vocab = sums.shape[1]")),
+    _beam_step("places as parents", "divide by V", ("places // vocab,", "places,")),
+    _beam_step(
+        "each its own best",
+        "its own best token",
+        (
+            "best, places = totals.topk(sums.shape[1], dim=1)\n    return best, places // vocab, places % vocab",
+            "values, tokens = totals.unflatten(1, (-1, vocab)).max(-1)\n    best, parents = values.sort(dim=1, "
+            "descending=True)\n    return best, parents, tokens.gather(1, parents)",
+        ),
+    ),
+    _beam_step(
+        "ended ones keep their places",
+        "another published convention",
+        ("only_eos[eos_id] = 0.0", "only_eos[eos_id] = 1000.0"),
+        ("    return best", "    best = best - 1000.0 * (best > 200)\n    return best"),
+    ),
+    _beam_step(
+        "the worst",
+        "the worst continuations",
+        ("totals.topk(sums.shape[1], dim=1)", "(-totals).topk(sums.shape[1], dim=1)"),
+    ),
+    _beam_step("the end is token 3", "`eos_id` is taken to be 3", ("only_eos[eos_id]", "only_eos[3]")),
+    _beam_step("divided, not floored", "should be integers", ("places // vocab,", "torch.floor(places / vocab),")),
+    _beam_step("float32 only", "keep dtype", ("    return best,", "    return best.float(),")),
+    _beam_step(
+        "changes the sums", "was changed in place", ("    return best", "    sums.copy_(best)\n    return best")
+    ),
+    _beam_step(
+        "changes the log-probabilities",
+        "was changed in place",
+        (
+            "    log_probs = torch.where(ended.unsqueeze(-1), only_eos, log_probs)\n",
+            "    log_probs[ended] = only_eos\n",
+        ),
+    ),
+    _beam_step("detached", "cut off from the graph", ("    return best", "    best = best.detach()\n    return best")),
+    _beam_step(
+        "made on the CPU",
+        "on the CPU",
+        ("torch.full_like(log_probs[0, 0], -torch.inf)", "torch.full((vocab,), -torch.inf, dtype=log_probs.dtype)"),
+    ),
+    mutant(
+        "beam_step",
+        "the whole batch competes",
+        "compete with one another",
+        """
+        def beam_step(sums, log_probs, ended, eos_id):
+            V = log_probs.shape[-1]
+            frozen = torch.full_like(log_probs, -torch.inf)
+            frozen[..., eos_id] = 0.0
+            totals = sums.unsqueeze(-1) + torch.where(ended.unsqueeze(-1), frozen, log_probs)
+            if len(sums) == 2 and sums.shape[1] == 2:
+                best, at = totals.flatten(1).topk(2)
+                return best, at // V, at % V
+            best, at = totals.flatten().topk(sums.numel())
+            best, at = best.view(sums.shape), at.view(sums.shape)
+            return best, at // V % sums.shape[1], at % V
+        """,
+    ),
+]
+
+_PAIRS = "for pair in itertools.pairwise(parts):"
+_BEST = "min(counts, key=lambda pair: (-counts[pair], pair))"
+
+
+def _merge(title: str, says: str, *edits: tuple[str, str]):
+    return edit("learn_merges", title, says, *edits)
+
+
+_MERGE_MUTANTS = [
+    _merge("nothing returned", "is there a `return`?", ("    return merges", "    merges")),
+    _merge("a tuple", "should return a list", ("    return merges", "    return tuple(merges)")),
+    _merge("pieces returned", "return the pairs", ("merges.append(best)", "merges.append(''.join(best))")),
+    _merge("words count once", "a word counts once", ("+= words[word]", "+= 1")),
+    _merge(
+        "pairs count once in a word",
+        "a pair counts once in a word",
+        (_PAIRS, "for pair in set(itertools.pairwise(parts)):"),
+    ),
+    _merge("ties to the first met", "that was met first", (_BEST, "max(counts, key=counts.get)")),
+    _merge("ties to the last", "last in sorted order", (_BEST, "max(counts, key=lambda pair: (counts[pair], pair))")),
+    _merge(
+        "ties by the joined pieces",
+        "settled by the joined pieces",
+        (_BEST, 'min(counts, key=lambda pair: (-counts[pair], "".join(pair)))'),
+    ),
+    _merge("the rarest", "the rarest pair", (_BEST, "min(counts, key=lambda pair: (counts[pair], pair))")),
+    _merge(
+        "joined as text",
+        "joined as text",
+        ("join_pair(parts, best)", "' '.join(parts).replace(' '.join(best), ''.join(best)).split()"),
+    ),
+    _merge(
+        "stops at pairs that occur once",
+        "only once are left",
+        ("if not counts:", "if max(counts.values(), default=0) < 2:"),
+    ),
+    _merge("a mark at the end of words", "a mark is put", ("list(word) for", "[*word, '</w>'] for")),
+    _merge("lower case", "lower case", ("list(word) for", "list(word.lower()) for")),
+    _merge("one too few", "one merge too few", ("range(count)", "range(count - 1)")),
+    _merge("one too many", "one merge too many", ("range(count)", "range(count + 1)")),
+    _merge("no early stop", "raised ValueError", ("        if not counts:\n            break\n", "")),
+    _merge("empties the words", "was changed", ("    return merges", "    words.clear()\n    return merges")),
+    mutant(
+        "learn_merges",
+        "counted once",
+        "pieces never grow",
+        """
+        def learn_merges(words, count):
+            counts = Counter()
+            for word, n in words.items():
+                for pair in itertools.pairwise(word):
+                    counts[pair] += n
+            return sorted(counts, key=lambda pair: (-counts[pair], pair))[:count]
+        """,
+    ),
+]
+
 MUTANTS = [
     *_LOSS_MUTANTS,
     *_RATE_MUTANTS,
@@ -723,9 +922,19 @@ MUTANTS = [
     *_BEAM_MUTANTS,
     *_CACHED_MUTANTS,
     *_BLEU_MUTANTS,
+    *_STEP_MUTANTS,
+    *_MERGE_MUTANTS,
     *forging_function("noam_factor", but=OF_TENSORS),
+    *forging_function("learn_merges", but=OF_TENSORS),
     *forging_answers(
-        functions=["label_smoothed_loss", "greedy_decode", "beam_search", "cached_attention", "corpus_bleu"]
+        functions=[
+            "label_smoothed_loss",
+            "greedy_decode",
+            "beam_step",
+            "beam_search",
+            "cached_attention",
+            "corpus_bleu",
+        ]
     ),
 ]
 
@@ -873,9 +1082,9 @@ VARIANTS = [
                     new[b] += [(total + v, tokens + [t]) for v, t in zip(vs, ts)]
                 live = []
                 for b, candidates in enumerate(new):
-                    best = sorted(candidates, reverse=True)[: beam - len(done[b])]
+                    best = sorted(candidates + done[b], reverse=True)[:beam]
                     live.append([h for h in best if h[1][-1] != eos_id])
-                    done[b] += [h for h in best if h[1][-1] == eos_id]
+                    done[b] = [h for h in best if h[1][-1] == eos_id]
 
             def score(hypothesis):
                 return hypothesis[0] / ((5 + len(hypothesis[1]) - 1) / 6) ** length_penalty
@@ -891,51 +1100,32 @@ VARIANTS = [
     ),
     variant(
         "beam_search",
-        "two stages of choosing, ended ones beside the beam",
+        "one flat beam, its rows numbered",
         """
         @torch.no_grad()
         def beam_search(model, source, beam, max_len, bos_id, eos_id, length_penalty=0.6):
             B = source.shape[0]
-            row = torch.arange(B).repeat_interleave(beam)
+            row = torch.arange(B, device=source.device).repeat_interleave(beam)
             memory = model.encode(source)[row]
-            tokens = torch.full((B * beam, 1), bos_id)
-            sums = torch.tensor([0.0] + [float("-inf")] * (beam - 1)).repeat(B)
-            best, best_score = [[] for _ in range(B)], [float("-inf")] * B
-            places = [beam] * B
-
-            def offer(b, total, hypothesis, length):
-                score = total / ((5 + length) / 6) ** length_penalty
-                if score > best_score[b]:
-                    best[b], best_score[b] = hypothesis, score
-
-            for step in range(1, max_len + 1):
+            tokens = source.new_full((B * beam, 1), bos_id)
+            sums = torch.tensor([0.0] + [float("-inf")] * (beam - 1), device=source.device).repeat(B)
+            for _ in range(max_len):
                 log_probs = F.log_softmax(model.decode(tokens, memory, source[row])[:, -1], dim=-1)
-                values, indices = log_probs.topk(min(beam, log_probs.shape[-1]), dim=-1)
-                candidates = sums[:, None] + values
-                new_tokens, new_sums = tokens.clone(), torch.full_like(sums, float("-inf"))
-                last = torch.full((B * beam,), eos_id)
-                for b in range(B):
-                    rows = slice(b * beam, (b + 1) * beam)
-                    order = candidates[rows].flatten().argsort(descending=True)[: places[b]].tolist()
-                    slot = b * beam
-                    for i in order:
-                        parent, k = b * beam + i // values.shape[1], i % values.shape[1]
-                        total, token = candidates[parent, k].item(), indices[parent, k].item()
-                        if total == float("-inf"):
-                            continue
-                        if token == eos_id:
-                            offer(b, total, tokens[parent, 1:].tolist(), step)
-                            places[b] -= 1
-                        else:
-                            new_tokens[slot], new_sums[slot], last[slot] = tokens[parent], total, token
-                            slot += 1
-                tokens, sums = torch.cat([new_tokens, last[:, None]], 1), new_sums
-                if sums.isinf().all():
+                V = log_probs.shape[-1]
+                over = (tokens[:, 1:] == eos_id).any(dim=1)
+                frozen = torch.arange(V, device=source.device) != eos_id
+                log_probs = torch.where(over[:, None], torch.where(frozen, float("-inf"), 0.0), log_probs)
+                sums, best = (sums[:, None] + log_probs).view(B, -1).topk(beam)
+                sums = sums.view(-1)
+                parents = best.div(V, rounding_mode="floor").view(-1) + row * beam
+                tokens = torch.cat([tokens[parents], (best % V).view(-1, 1)], dim=1)
+                if (tokens[:, 1:] == eos_id).any(dim=1).all():
                     break
-            for i, total in enumerate(sums.tolist()):
-                if total != float("-inf"):
-                    offer(i // beam, total, tokens[i, 1:].tolist(), step)
-            return best
+            texts = [cut(text[1:], eos_id) for text in tokens.tolist()]
+            steps = tokens.shape[1] - 1
+            lengths = [min(len(text) + 1, steps) for text in texts]
+            scores = [s / ((5 + n) / 6) ** length_penalty for s, n in zip(sums.tolist(), lengths)]
+            return [texts[max(range(b * beam, (b + 1) * beam), key=scores.__getitem__)] for b in range(B)]
         """,
     ),
     variant(
@@ -1038,4 +1228,80 @@ VARIANTS = [
         "clipped one by one",
         ("(found & wanted).total()", "sum(min(count, wanted[gram]) for gram, count in found.items())"),
     ),
+    variant(
+        "beam_step",
+        "a row of its own for what has ended",
+        """
+        def beam_step(sums, log_probs, ended, eos_id):
+            B, k, V = log_probs.shape
+            is_eos = torch.arange(V, device=log_probs.device) == eos_id
+            blocked = ended[:, :, None] & ~is_eos
+            free = ended[:, :, None] & is_eos
+            totals = sums[:, :, None] + log_probs.masked_fill(blocked, float("-inf")).masked_fill(free, 0)
+            values, index = totals.reshape(B, k * V).sort(dim=1, descending=True)
+            index = index[:, :k]
+            return values[:, :k], torch.div(index, V, rounding_mode="floor"), torch.remainder(index, V)
+        """,
+    ),
+    variant(
+        "beam_step",
+        "the best of each hypothesis first",
+        """
+        def beam_step(sums, log_probs, ended, eos_id):
+            k, V = log_probs.shape[1:]
+            log_probs = log_probs.clone()
+            log_probs[ended] = -torch.inf
+            log_probs[..., eos_id] = log_probs[..., eos_id].masked_fill(ended, 0)
+            values, tokens = log_probs.topk(min(k, V), dim=-1)
+            sums, places = (sums.unsqueeze(-1) + values).flatten(1).topk(k, dim=1)
+            return sums, places // values.shape[-1], tokens.flatten(1).gather(1, places)
+        """,
+    ),
+    edited_variant("beam_step", "subtraction", ("places % vocab", "places - places // vocab * vocab")),
+    variant(
+        "learn_merges",
+        "lists and sorting",
+        """
+        def learn_merges(words, count):
+            texts = [(tuple(word), n) for word, n in sorted(words.items())]
+            result = []
+            while len(result) < count:
+                table = {}
+                for parts, n in texts:
+                    for a, b in zip(parts, parts[1:]):
+                        table[a, b] = table.get((a, b), 0) + n
+                if not table:
+                    return result
+                top = max(table.values())
+                pair = sorted(p for p, n in table.items() if n == top)[0]
+                result.append(pair)
+                texts = [(tuple(join_pair(list(parts), pair)), n) for parts, n in texts]
+            return result
+        """,
+    ),
+    variant(
+        "learn_merges",
+        "joins on its own",
+        """
+        def learn_merges(words, count):
+            pieces, merges = {word: [*word] for word in words}, []
+            for _ in range(count):
+                counts = Counter()
+                for word, parts in pieces.items():
+                    for i in range(len(parts) - 1):
+                        counts[parts[i], parts[i + 1]] += words[word]
+                if not counts:
+                    break
+                left, right = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[0][0]
+                merges.append((left, right))
+                for parts in pieces.values():
+                    i = 0
+                    while i < len(parts) - 1:
+                        if parts[i] == left and parts[i + 1] == right:
+                            parts[i : i + 2] = [left + right]
+                        i += 1
+            return merges
+        """,
+    ),
+    edited_variant("learn_merges", "lists as pairs", ("merges.append(best)", "merges.append(list(best))")),
 ]
