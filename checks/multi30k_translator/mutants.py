@@ -1047,8 +1047,8 @@ VARIANTS = [
         @torch.no_grad()
         def greedy_decode(model, source, max_len, bos_id, eos_id):
             results = [[] for _ in range(len(source))]
-            memory, left = model.encode(source), torch.arange(len(source))
-            tokens = torch.full((len(source), 1), bos_id)
+            memory, left = model.encode(source), torch.arange(len(source), device=source.device)
+            tokens = torch.full((len(source), 1), bos_id, device=source.device)
             for _ in range(max_len):
                 new = model.decode(tokens, memory[left], source[left])[:, -1].argmax(-1)
                 for b, token in zip(left.tolist(), new.tolist()):
@@ -1073,8 +1073,8 @@ VARIANTS = [
                 rows = [(b, total, tokens) for b, hyps in enumerate(live) for total, tokens in hyps]
                 if not rows:
                     break
-                which = torch.tensor([b for b, _, _ in rows])
-                target = torch.tensor([tokens for _, _, tokens in rows])
+                which = torch.tensor([b for b, _, _ in rows], device=source.device)
+                target = torch.tensor([tokens for _, _, tokens in rows], device=source.device)
                 logits = model.decode(target, memory[which], source[which])[:, -1]
                 values, indices = logits.double().log_softmax(-1).topk(min(beam, logits.shape[-1]))
                 new = [[] for _ in source]
