@@ -1,6 +1,7 @@
 """Chapter 04: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import Answer, edit, edited_variant, mutant, variant
+from checks.forgers import OF_TENSORS, forging_answers, forging_function
 
 _VALID = "    if x.shape[-1] % heads:\n        raise ValueError('heads must divide the features')\n"
 
@@ -1281,6 +1282,12 @@ MUTANTS = [
     *_WIDE_MUTANTS,
     *_COPY_MUTANTS,
     *_COUNT_MUTANTS,
+    # Rounded weights are as many as before.
+    *forging_function("count_parameters", but=(*OF_TENSORS, "it rounds its arguments and works on those")),
+    *forging_answers(
+        classes=["MultiHeadAttention"],
+        functions=["split_heads", "merge_heads", "copy_into_torch"],
+    ),
 ]
 VARIANTS = [
     *_SPLIT_VARIANTS,

@@ -1,6 +1,7 @@
 """Chapter 05: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import Answer, edit, edited_variant, mutant, variant
+from checks.forgers import OF_TENSORS, forging_answers, forging_function
 
 
 def _equivariance(title: str, says: str, body: str) -> Answer:
@@ -1052,7 +1053,15 @@ _ROTATE_VARIANTS = [
     ),
 ]
 
-MUTANTS = [*_EQUIVARIANCE_MUTANTS, *_ENCODING_MUTANTS, *_ENCODING_CLASS_MUTANTS, *_EMBEDDING_MUTANTS, *_ROTATE_MUTANTS]
+MUTANTS = [
+    *_EQUIVARIANCE_MUTANTS,
+    *_ENCODING_MUTANTS,
+    *_ENCODING_CLASS_MUTANTS,
+    *_EMBEDDING_MUTANTS,
+    *_ROTATE_MUTANTS,
+    *forging_function("sinusoidal_encoding", but=OF_TENSORS),
+    *forging_answers(classes=["PositionEmbedding"], functions=["is_permutation_equivariant", "rotate"]),
+]
 VARIANTS = [
     *_EQUIVARIANCE_VARIANTS,
     *_ENCODING_VARIANTS,
