@@ -397,6 +397,7 @@ def check_NarrowSelfAttention_values(cls: Callable) -> None:
         expect_device(copies.elsewhere, {"x": x})
         _expect_gradients_of_copy(copies, partial(_narrow, heads=heads), x)
         expect_gradients(copies, oracle, case, mistakes)
+        expect_close(call(copies.single.eval(), case["x"]), oracle(x), "the output after `.eval()`")
     small, large = call(cls, 4, 2), call(cls, 15, 5)
     _expect_same_calls(small, (randn(2, 3, 4, dtype=torch.float32),), large, (randn(4, 6, 15, dtype=torch.float32),))
     for dim, heads in ((7, 2), (4, 3), (2, 4)):

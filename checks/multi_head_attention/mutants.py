@@ -1285,7 +1285,7 @@ MUTANTS = [
     # Rounded weights are as many as before.
     *forging_function("count_parameters", but=(*OF_TENSORS, "it rounds its arguments and works on those")),
     *forging_answers(
-        classes=["MultiHeadAttention"],
+        classes=["NarrowSelfAttention", "MultiHeadAttention"],
         functions=["split_heads", "merge_heads", "copy_into_torch"],
     ),
 ]
