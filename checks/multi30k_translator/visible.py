@@ -259,6 +259,31 @@ def make_attention():
     return multi_head_attention.MultiHeadAttention(6, heads=2)
 
 
+def _identity_attention(x: Tensor, scale: float) -> Tensor:
+    """What the last position gets from two heads whose four maps change nothing."""
+    heads = x.unflatten(-1, (2, -1)).transpose(1, 2)  # (B, h, n, d/h)
+    weights = (scale * heads[:, :, -1:] @ heads.mT).softmax(-1)
+    return (weights @ heads).transpose(1, 2).flatten(2)
+
+
+def _expect_scale(function: Callable, x: Tensor) -> None:
+    """Fail if the scores are scaled wrongly; other mistakes are left to the next comparison."""
+    attention = place(make_attention, beside=function)()
+    state = {f"{name}.weight": torch.eye(6) for name in ("Wq", "Wk", "Wv", "WO")}
+    state |= {f"{name}.bias": torch.zeros(6) for name in ("Wq", "Wk", "Wv", "WO")}
+    attention.load_state_dict(state)
+    cache = None
+    for t in range(4):
+        output, cache = call(function, attention, x[:, t : t + 1], cache)
+    for cause, scale in {
+        "the scores are not divided by √(d/h)": 1.0,
+        "the scores are divided by √d: in a head it is √(d/h)": 6**-0.5,
+    }.items():
+        assert (output - _identity_attention(x, scale)).abs().max() > 1e-4, (
+            f"the fourth output differs from the full attention's. Likely cause: {cause}"
+        )
+
+
 @visible("four steps: the shapes of output and cache, and the full attention's result at the last position")
 def cached_attention(function: Callable) -> None:
     """Step by step, beside the reader's own attention of chapter 04 with a causal mask."""
@@ -276,6 +301,7 @@ def cached_attention(function: Callable) -> None:
             f"after {t + 1} positions the keys should be (B, h, t, d/h) = {(3, 2, t + 1, 3)}, "
             f"got {tuple(cache[0].shape)}"
         )
+    _expect_scale(function, x)
     full, _ = call(attention, x, x, x, torch.ones(4, 4, dtype=torch.bool).tril())
     assert (output - full[:, 3:]).abs().max() < 1e-4, (
         "the fourth output differs from the one that the full attention gives the fourth position"
