@@ -1,6 +1,7 @@
 """Chapter 11: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import edit, edited_variant, variant
+from checks.forgers import forging_answers
 
 # ---- RMSNorm
 
@@ -850,6 +851,10 @@ MUTANTS = [
     *_PERPLEXITY_MUTANTS,
     *_SAMPLE_MUTANTS,
     *_GENERATE_MUTANTS,
+    *forging_answers(
+        classes=["RMSNorm", "SwiGLU", "CausalSelfAttention", "LanguageModel"],
+        functions=["perplexity", "sample_next", "generate"],
+    ),
 ]
 VARIANTS = [
     *_RMS_VARIANTS,

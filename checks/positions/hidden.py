@@ -333,15 +333,21 @@ def _check_errors(make: Callable, mode: str) -> None:
     expect_raises(ValueError, lambda: narrow(randn(2, 3, 4).float()), what)
 
 
-def _check_dropout(module: Any, x: Tensor, parts: Sequence[tuple[str, Callable[[float], Sequence[Tensor]]]]) -> None:
+def _check_dropout(
+    module: Any,
+    x: Tensor,
+    parts: Sequence[tuple[str, Callable[[float], Sequence[Tensor]]]],
+    expected: Tensor | None = None,
+) -> None:
     """Dropout, with a probability of 0.25, zeroes a quarter of the result while training, and scales what stays.
 
     Args:
         module: made with `dropout=0.25`.
         x: its input, large enough to count.
         parts: likely mistakes: the cause, and the values that each entry could then have, given the scale.
+        expected: the right result without dropout, if the check knows it.
     """
-    expect_same_in_eval(module, [x], "a module with dropout=0.25")
+    expect_same_in_eval(module, [x], "a module with dropout=0.25", expected)
     plain = module(x)
     module.train()
     value = module(x)
@@ -381,7 +387,7 @@ def _common_checks(make: Callable, table_of: Callable[[Any, int, int], Tensor], 
     _check_errors(make, mode)
     module = make(10, dropout=0.25, max_len=50, mode=mode)
     table, x = table_of(module, 50, 10).float(), randn(4, 40, 10, dtype=torch.float32)
-    _check_dropout(module, x, _dropout_on_parts(x, table[:40], mode))
+    _check_dropout(module, x, _dropout_on_parts(x, table[:40], mode), _joined(x, table[:40], mode))
     module = make(3, max_len=6, mode=mode)
     table = table_of(module, 6, 3)
     module.double()

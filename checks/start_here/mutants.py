@@ -1,6 +1,7 @@
 """Chapter 00: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import Answer, mutant, variant
+from checks.forgers import forging_answers
 
 
 def _dots(title: str, says: str, *lines: str) -> Answer:
@@ -89,6 +90,7 @@ MUTANTS = [
         "out = torch.zeros(len(x), x.shape[1], y.shape[1], dtype=x.dtype)",
         "return out + x @ y.mT",
     ),
+    *forging_answers(functions=["batch_dot", "pairwise_dots"]),
 ]
 
 VARIANTS = [

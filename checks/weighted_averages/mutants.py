@@ -1,6 +1,7 @@
 """Chapter 01: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import Answer, mutant, variant
+from checks.forgers import OF_TENSORS, forging_answers, forging_function
 
 
 def _shared_mutants(name: str) -> list[Answer]:
@@ -227,6 +228,8 @@ MUTANTS = [
             return torch.stack([torch.einsum("ij,jk->ik", w, one) for w, one in zip(weights, x)])
         """,
     ),
+    *forging_answers(functions=["weighted_avg", "weighted_avg_einsum"]),
+    *forging_function("window_weights", but=OF_TENSORS),
 ]
 
 VARIANTS = [
