@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from autograder import warm
+from autograder.sandbox import why_not_sandboxed
+
 # Tests run side by side, one for each core: threads of their own would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell starts jobs in the background with interrupts ignored, and programs inherit that: the tests that interrupt one
@@ -39,3 +42,17 @@ def _missing_sandbox() -> str:
 def repository() -> Path:
     """The root of the repository."""
     return Path(__file__).parents[1]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What bubblewrap is there is asked anew, in this test and in the next, and sandboxes are started anew."""
+    _forget_sandboxes()
+    yield monkeypatch
+    _forget_sandboxes()
+
+
+def _forget_sandboxes() -> None:
+    why_not_sandboxed.cache_clear()
+    for limits, unsafe in list(warm._sandboxes):
+        warm._forget_sandbox(limits, unsafe)

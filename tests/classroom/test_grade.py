@@ -215,10 +215,10 @@ def test_bad_usage_is_told_in_one_line_and_ends_with_2(course, hand_in, monkeypa
     assert says in capfd.readouterr().err
 
 
-def test_without_bubblewrap_grade_refuses(course, hand_in, monkeypatch, capfd):
+def test_without_bubblewrap_grade_refuses(course, hand_in, asked, capfd):
     hand_in("ada", "01_numbers")
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("sys.argv", ["autograder", "grade"])
+    asked.setenv("PATH", "/nowhere")
+    asked.setattr("sys.argv", ["autograder", "grade"])
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from autograder.sandbox import Limits, Sandbox, why_not_sandboxed
+from autograder.sandbox import Limits, Sandbox
 
 LIMITS = Limits(
     cell_seconds=6,
@@ -28,11 +28,3 @@ def sandbox():
     with Sandbox(LIMITS) as warm:
         warm.worker().kill()  # on a busy machine its start takes longer than a submission may
         yield warm
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """What bubblewrap is there is asked anew, in this test and in the next."""
-    why_not_sandboxed.cache_clear()
-    yield monkeypatch
-    why_not_sandboxed.cache_clear()
