@@ -35,6 +35,13 @@ MENTION = re.compile(
     r"|\b[Cc]hapter (?P<number>\d+)\b(?!\.\d)",
     re.MULTILINE | re.DOTALL,
 )
+# What the course's own functions draw, for cells in which they alone say it.
+LOOKS = "the attention map of a translation: for each English word, how much it looked at each German one"
+DRAWN_BY = {
+    "choose_head(": "the attention weights of all heads, drawn small",
+    "draw_looks(": LOOKS,
+    "show_map(": LOOKS,
+}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -227,8 +234,9 @@ def alt_text(source: str) -> str:
     """
     if titles := re.findall(r"title\w*(?:=|\()\s*f?\"([^\"{}]+)\"", source):
         return "; ".join(titles)
-    if "choose_head(" in source:
-        return "the attention weights of all heads, drawn small"
+    for call, shown in DRAWN_BY.items():
+        if call in source:
+            return shown
     parts = [part for node in ast.walk(ast.parse(source)) for part in _parts(node)]
     told = [part for part in parts if isinstance(part, ast.JoinedStr | ast.Constant)]
     phrases = dict.fromkeys(filter(None, map(_phrase, told)))
