@@ -61,7 +61,7 @@ class Link:
     def __init__(self, process: WorkerProcess, limits: Limits, sources: Mapping[str, str] | None = None) -> None:
         self.deadline = time.monotonic() + limits.cell_seconds
         self.lost: WorkerLost | None = None
-        self._process, self._limits, self._sources = process, limits, sources or {}
+        self._process, self._limits, self._sources = process, limits, {} if sources is None else sources
         self._output: list[str] = []
         self._count = 0
         self._remotes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
