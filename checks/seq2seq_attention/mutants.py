@@ -590,7 +590,10 @@ _SEQ2SEQ_MUTANTS = [
         "generator ignored", "pass `generator=generator`", (_CHOICE, _CHOICE.replace(", generator=generator", ""))
     ),
     _seq2seq(
-        "Python's chance", "pass `generator=generator`", (_CHOICE, "use_truth = random.random() < teacher_forcing")
+        "Python's chance",
+        "pass `generator=generator`",
+        (_FIRST, _FIRST + "\n        import random"),
+        (_CHOICE, "use_truth = random.random() < teacher_forcing"),
     ),
     _seq2seq(
         "fixed seed",
