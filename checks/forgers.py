@@ -468,6 +468,7 @@ OF_TENSORS = (
     "it makes its arguments zeros and works on those",
     "it makes its arguments NaN and works on those",
     "it makes its arguments True and works on those",
+    "it rounds its arguments and works on those",
     "it repeats the first row of its arguments",
     "it is honest for its first three calls",
     "the worker claims that what it was given has changed",

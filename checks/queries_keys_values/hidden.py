@@ -317,7 +317,7 @@ def check_noun_finder(function: Callable) -> None:
 def check_padding_mask(function: Callable) -> None:
     """Shape, dtype and values, for several pad ids."""
     cases = []
-    for batch, m, pad in [(4, 4, 1), (3, 5, 0), (1, 4, 7), (2, 1, 3), (5, 3, 30_000)]:
+    for batch, m, pad in [(4, 4, 1), (3, 5, 0), (1, 4, 7), (2, 1, 3), (5, 3, 30_000), (3, 5, 0)]:
         tokens = pad + randint(-2, 3, (batch, m))
         tokens[0, 0], tokens[-1, -1] = pad, pad + 1
         tokens[batch // 2] = pad
