@@ -733,14 +733,14 @@ def check_evaluate(function: Callable) -> None:
 
 # ---- is it better?
 
-_FIRST_ALONE = 0.2, 0.05  # how often the first model alone is right, and the second alone
+_FIRST_ALONE = 0.08, 0.02  # how often the first model alone is right, and the second alone
 
 
 def _answers(count: int) -> tuple[Tensor, Tensor]:
-    """Two models that agree on most examples, so that what pairing brings shows: 70 % both right, 5 % neither."""
+    """Two models that agree on most examples, so that what pairing brings shows: 55 % both right, 35 % neither."""
     draw = torch.rand(count, generator=torch.Generator().manual_seed(int(randint(0, 10**6, (1,)))))
     first, second = _FIRST_ALONE
-    return draw < 0.7 + first, (draw < 0.7) | (draw >= 1 - second)
+    return draw < 0.55 + first, (draw < 0.55) | (draw >= 1 - second)
 
 
 def _call_bootstrap(function: Callable, a: Tensor, b: Tensor, samples: int, seed: int) -> tuple[float, float, float]:

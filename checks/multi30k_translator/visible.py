@@ -254,9 +254,9 @@ def beam_search(function: Callable) -> None:
 
 
 def make_attention():
-    import multi_head_attention
+    from multi_head_attention import MultiHeadAttention
 
-    return multi_head_attention.MultiHeadAttention(6, heads=2)
+    return MultiHeadAttention(6, heads=2)
 
 
 def _identity_attention(x: Tensor, scale: float) -> Tensor:
