@@ -733,14 +733,16 @@ def check_evaluate(function: Callable) -> None:
 
 # ---- is it better?
 
-_FIRST_ALONE = 0.08, 0.02  # how often the first model alone is right, and the second alone
+_BOTH, _FIRST_ALONE, _SECOND_ALONE = 0.45, 0.15, 0.05  # of all examples; neither is right on the rest
+_LUCK = 7.5  # standard deviations: chance alone goes beyond them once in 10¹⁰ checks
 
 
 def _answers(count: int) -> tuple[Tensor, Tensor]:
-    """Two models that agree on most examples, so that what pairing brings shows: 55 % both right, 35 % neither."""
-    draw = torch.rand(count, generator=torch.Generator().manual_seed(int(randint(0, 10**6, (1,)))))
-    first, second = _FIRST_ALONE
-    return draw < 0.55 + first, (draw < 0.55) | (draw >= 1 - second)
+    """Two models that agree on four of five examples, so that what pairing brings shows; only their order is chance."""
+    place_of = randn(count).argsort()
+    both, first, second = (round(share * count) for share in (_BOTH, _FIRST_ALONE, _SECOND_ALONE))
+    a = place_of < both + first
+    return a, (place_of < both) | ((place_of >= both + first) & (place_of < both + first + second))
 
 
 def _call_bootstrap(function: Callable, a: Tensor, b: Tensor, samples: int, seed: int) -> tuple[float, float, float]:
@@ -757,35 +759,10 @@ def _call_bootstrap(function: Callable, a: Tensor, b: Tensor, samples: int, seed
 
 
 def check_paired_bootstrap(function: Callable) -> None:
-    """The difference, both ends against the exact distribution and a normal one, generator, samples, errors."""
-    for count in (400, 900):
-        a, b = _answers(count)
-        gap = a.double() - b.double()
-        width = float(gap.std(correction=0)) / count**0.5
-        difference, low, high = _call_bootstrap(function, a.clone(), b.clone(), 10_000, 3)
-        expect_number(difference, float(gap.mean()), "the difference", {"b minus a": lambda g=gap: -float(g.mean())})
-        ends = torch.tensor([low, high], dtype=torch.float64)
-        right = gap.mean() + torch.tensor([-1.96, 1.96], dtype=torch.float64) * width
-        apart = ((a.double().var() + b.double().var()) / count) ** 0.5 / width
-        for mistake, factor in {
-            "each model's examples are drawn by themselves, which makes the interval too wide: draw the same "
-            "examples for both": float(apart),
-            "the percentiles are 5 and 95, which is an interval of 90 %": 1.645 / 1.96,
-            "the percentiles are 0.5 and 99.5, which is an interval of 99 %": 2.576 / 1.96,
-            "the ends are one standard error away, not the 2.5 and 97.5 percentiles": 1 / 1.96,
-            "the interval has no width: are the examples drawn with replacement, as many as there are?": 0.0,
-        }.items():
-            wrong = gap.mean() + factor * (right - gap.mean())
-            assert not (wrong - ends).abs().max() < 0.1 * width, (
-                f"the interval is {low:.4f} to {high:.4f}, it should be near {right[0]:.4f} to {right[1]:.4f}. "
-                f"Likely cause: {mistake}"
-            )
-        assert (right - ends).abs().max() < 0.25 * width, (
-            f"the interval is {low:.4f} to {high:.4f}, it should be near {right[0]:.4f} to {right[1]:.4f}: the 2.5 and "
-            "97.5 percentiles of the difference when the examples are drawn anew"
-        )
+    """Single draws, both ends against the exact distribution, ten examples, one, errors."""
+    _check_single_draws(function)
+    _check_both_ends(function)
     _check_bootstrap_of_few(function)
-    _check_bootstrap_of_chance(function)
     one = torch.tensor([True])
     assert _call_bootstrap(function, one, ~one, 50, 0) == (1.0, 1.0, 1.0), "of one example every draw is the same"
     for shorter, what in ((3, "different lengths"), (0, "no examples")):
@@ -793,11 +770,76 @@ def check_paired_bootstrap(function: Callable) -> None:
         expect_raises(ValueError, lambda a=a, b=b: function(a, b), what)
 
 
+def _check_single_draws(function: Callable) -> None:
+    """What holds of every draw, whatever chance does; a prime number of examples, so that others show."""
+    count = 499
+    a, b = _answers(count)
+    _, low, high = _call_bootstrap(function, a, b, 50, 0)
+    assert low != high, "the interval has no width: are the examples drawn with replacement, as many as there are?"
+    once = [_call_bootstrap(function, a, b, 1, seed) for seed in range(10)]
+    again = [_call_bootstrap(function, a, b, 1, seed) for seed in range(10)]
+    if any(math.isnan(end) for result in once for end in result):
+        return  # a standard error of one draw: the check of both ends says so
+    assert all(low == high for _, low, high in once), (
+        "with samples=1 there is one difference, and both percentiles are it: `samples` is ignored"
+    )
+    assert once == again, "the same generator gives two results: pass `generator` on to whatever draws the examples"
+    assert len(set(once)) > 1, "another generator gives the same result: `generator` is not used"
+    assert all(abs(count * low - round(count * low)) < 1e-3 for _, low, _ in once), (
+        f"one draw of {count} examples gives a difference that is no multiple of 1/{count}: draw as many examples as "
+        "there are"
+    )
+
+
+def _check_both_ends(function: Callable) -> None:
+    """As many draws as it takes to tell 2.5 percent from 5, and the exact distribution that they come from."""
+    count, samples = 601, 16_000
+    a, b = _answers(count)
+    difference, low, high = _call_bootstrap(function, a.clone(), b.clone(), samples, 3)
+    gap = a.double() - b.double()
+    mean, width = float(gap.mean()), float(gap.std(correction=0)) / count**0.5
+    expect_number(difference, mean, "the difference", {"b minus a": lambda: -mean})
+    allowed = [_ends_of(gap, share, samples) for share in (0.025, 0.975)]
+    if all(least - 1e-6 <= end <= most + 1e-6 for end, (least, most) in zip((low, high), allowed, strict=True)):
+        return
+    apart = float(((a.double().var() + b.double().var()) / count) ** 0.5) / width
+    causes = {
+        "each model's examples are drawn by themselves, which makes the interval too wide: draw the same examples for "
+        "both": 1.96 * apart,
+        "the percentiles are 5 and 95, which is an interval of 90 %": 1.645,
+        "the percentiles are 0.5 and 99.5, which is an interval of 99 %": 2.576,
+        "the ends are one standard error away, not the 2.5 and 97.5 percentiles": 1.0,
+    }
+    named = [
+        f". Likely cause: {cause}"
+        for cause, errors in causes.items()
+        if abs((high - low) / 2 / width - errors) < 0.2 and abs((high + low) / 2 - mean) < 0.3 * width
+    ]
+    raise AssertionError(
+        f"the interval is {low:.4f} to {high:.4f}, it should be near {mean - 1.96 * width:.4f} to "
+        f"{mean + 1.96 * width:.4f}: the 2.5 and 97.5 percentiles of the difference when the examples are drawn anew"
+        + "".join(named[:1])
+    )
+
+
+def _ends_of(gap: Tensor, share: float, samples: int) -> tuple[float, float]:
+    """Between what numbers the percentile of so many draws lies, from the exact distribution of a draw's mean."""
+    count = len(gap)
+    one = torch.stack([(gap == value).double().mean() for value in (0, 1, -1)])
+    circle = torch.zeros(2 * count + 1, dtype=torch.float64)  # a sum of -1 is the last, one of 1 the second
+    circle[[0, 1, -1]] = one
+    sums = torch.fft.ifft(torch.fft.fft(circle) ** count).real.roll(count)  # from -count to count
+    reached = sums.cumsum(0)
+    luck = _LUCK * (share * (1 - share) / samples) ** 0.5
+    least, most = (int((reached >= share + s * luck).nonzero()[0]) - count for s in (-1, 1))
+    return least / count, most / count
+
+
 def _check_bootstrap_of_few(function: Callable) -> None:
     """Ten examples, one in favour of a: the means are a tenth of a binomial, from 0 to 3/10, and nothing is normal."""
     a, b = torch.zeros(10).bool(), torch.zeros(10).bool()
     a[int(randint(0, 10, (1,)))] = True
-    _, low, high = _call_bootstrap(function, a, b, 4000, 5)
+    _, low, high = _call_bootstrap(function, a, b, 10_000, 5)
     assert abs(low) < 1e-6, (
         f"with ten examples, of which one favours a, the low end is 0, got {low:.4f}. Likely cause: the interval is "
         "made symmetric by a standard error: take the percentiles of the differences that were drawn"
@@ -805,14 +847,3 @@ def _check_bootstrap_of_few(function: Callable) -> None:
     assert abs(high - 0.3) < 1e-6, (
         f"with ten examples, of which one favours a, the 97.5 percentile is 0.3, got {high:.4f}"
     )
-
-
-def _check_bootstrap_of_chance(function: Callable) -> None:
-    a, b = _answers(300)
-    first, again, *others = (_call_bootstrap(function, a, b, 60, seed) for seed in (1, 1, 2, 3, 4))
-    assert first == again, "the same generator gives two results: pass `generator` on to whatever draws the examples"
-    assert any(first != other for other in others), (
-        "another generator gives the same result: `generator` is not used, or nothing is drawn"
-    )
-    _, low, high = _call_bootstrap(function, a, b, 1, 1)
-    assert low == high, "with samples=1 there is one difference, and both percentiles are it: `samples` is ignored"

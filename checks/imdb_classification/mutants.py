@@ -815,13 +815,18 @@ _BOOTSTRAP_MUTANTS = [
         ),
     ),
     _bootstrap(
+        "one too few drawn",
+        "draw as many examples as there are",
+        (_DRAW, _DRAW.replace("(n,), generator", "(n - 1 or 1,), generator")),
+    ),
+    _bootstrap(
         "drawn without replacement",
         "drawn with replacement",
         (_DRAW, _DRAW.replace("torch.randint(n, (n,), generator=generator)", "torch.randperm(n, generator=generator)")),
     ),
     _bootstrap(
         "half as many drawn",
-        "it should be near",
+        "draw as many examples as there are",
         (_DRAW, _DRAW.replace("(n,), generator", "(n // 2 + 1,), generator")),
     ),
     _bootstrap("generator ignored", "pass `generator` on", (_DRAW, _DRAW.replace(", generator=generator", ""))),
