@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from autograder.course import CourseError, find_course
+from autograder.course.curriculum import CourseError, find_course
 
 # Two German words with two meanings each, which the rest of the sentence decides: a Tor is a goal or a gate, a Decke is
 # a blanket or a ceiling. Chapters 00 to 03 come back to the first two sentences.

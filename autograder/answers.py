@@ -7,7 +7,7 @@ solution cell, written out or made by editing the reference solution.
 from dataclasses import dataclass
 from textwrap import dedent
 
-from autograder.course import CourseError
+from autograder.course.curriculum import CourseError
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What hidden tests are written with: each function compares, and fails with a message that names the mistake.
 
-The tested objects are real ones in a notebook and proxies in the grader (`autograder.proxy.Remote`); the same test
+The tested objects are real ones in a notebook and proxies in the grader (`autograder.wire.proxy.Remote`); the same test
 serves both. Where the two differ, the difference is made here.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder import protocol, proxy
-from autograder.card import Mismatch
+from autograder.course.card import Mismatch
+from autograder.wire import protocol, proxy
 
 # Fresh numbers at each run, without touching the random numbers of the notebook that is checked.
 _generator = torch.Generator()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from autograder.course import Course, CourseError, find_course
+from autograder.course.curriculum import Course, CourseError, find_course
 from autograder.plain import plain
 
 # jsonschema, which nbformat imports, would build the grammar of international addresses for a second at each start, and
@@ -45,7 +45,7 @@ def release(
     ] = None,
 ) -> None:
     """Generate notebooks/, what students get, from solutions/."""
-    from autograder import release
+    from autograder.course import release
 
     course = _with_solutions()
     chosen = course.select(chapters)
@@ -78,7 +78,7 @@ def grade(
     ] = False,
 ) -> None:
     """Grade a class. Notebooks that have not changed since they were graded keep their marks."""
-    from autograder import report
+    from autograder.course import report
 
     course = _with_solutions()
     raise typer.Exit(
@@ -105,7 +105,7 @@ def replay(
     ] = None,
 ) -> None:
     """Give a verdict again, from the seed that was recorded with it, and show the case that failed."""
-    from autograder import report
+    from autograder.course import report
 
     course = _with_solutions()
     raise typer.Exit(report.replay(course, student, course.find(chapter), exercise, submitted=submitted))
@@ -118,7 +118,7 @@ def check(
     watch: Annotated[bool, typer.Option("--watch", help="go on, and check again at each save")] = False,
 ) -> None:
     """Check your own notebooks: each exercise's verdict, and whether the notebook is intact."""
-    from autograder import check
+    from autograder.course import check
 
     course = find_course()
     raise typer.Exit(check.run(course, course.select(chapters), repair=repair, watch=watch))
@@ -127,7 +127,7 @@ def check(
 @app.command()
 def feedback(chapters: Chapters = None, student: Student = None) -> None:
     """Write a feedback page for each graded notebook."""
-    from autograder import gradebook
+    from autograder.course import gradebook
 
     course = _with_solutions()
     pages = gradebook.write_feedback(course, course.select(chapters), student)
@@ -139,7 +139,7 @@ def export(
     to: Annotated[Path | None, typer.Option(help="folder for the files  [default: classroom]")] = None,
 ) -> None:
     """Write the marks as CSV: nbgrader's own, and what Canvas and Moodle import."""
-    from autograder import export
+    from autograder.course import export
 
     export.run(_with_solutions(), to)
 
@@ -147,16 +147,16 @@ def export(
 @app.command()
 def mutants(chapters: Chapters = None) -> None:
     """Prove the checks: every wrong answer on record fails with its message, every right one passes."""
-    from autograder import kill_table
+    from autograder.course import proof
 
     course = _with_solutions()
-    raise typer.Exit(kill_table.run(course, course.select(chapters)))
+    raise typer.Exit(proof.run(course, course.select(chapters)))
 
 
 @app.command()
 def example_class(chapters: Chapters = None) -> None:
     """Make an example class from the answers on record, and grade it in classroom/example/."""
-    from autograder import example_class
+    from autograder.course import example_class
 
     course = _with_solutions()
     raise typer.Exit(example_class.run(course, course.select(chapters)))

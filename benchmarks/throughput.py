@@ -22,8 +22,8 @@ from pathlib import Path
 
 import psutil
 
-from autograder import example_class
-from autograder.course import Course, find_course
+from autograder.course import example_class
+from autograder.course.curriculum import Course, find_course
 
 PR_SET_CHILD_SUBREAPER = 36
 KINDS = ("all_right", "all_wrong", "half_done")

@@ -21,7 +21,7 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
 from sphinx.cmd.build import build_main
 
-from autograder.course import Chapter, Course, find_course
+from autograder.course.curriculum import Chapter, Course, find_course
 from live.bundle import LIVE, bundle
 from live.display import MIME, figures
 from live.models import MODELS, find_model, pack_model

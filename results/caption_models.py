@@ -30,7 +30,7 @@ from attention_course.training import mixed_precision, save
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "11_language_model")  # where chapters find each other
 
-import autograder.chapters  # noqa: E402, F401, I001
+import autograder.course.imports  # noqa: E402, F401, I001
 import language_model as chapter_11  # noqa: E402
 import multi_head_attention as chapter_04  # noqa: E402
 import queries_keys_values as chapter_03  # noqa: E402

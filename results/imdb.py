@@ -42,7 +42,7 @@ from attention_course.training import mixed_precision, save
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "07_imdb_classification")  # where chapters find each other
 
-import autograder.chapters  # noqa: E402, F401, I001
+import autograder.course.imports  # noqa: E402, F401, I001
 import imdb_classification as chapter  # noqa: E402
 import transformer_block as chapter_06  # noqa: E402
 from quick import keep_freed_memory, quicken  # noqa: E402

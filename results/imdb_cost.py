@@ -21,7 +21,7 @@ from attention_course.training import mixed_precision
 
 os.chdir(Path(__file__).resolve().parent.parent / "solutions" / "07_imdb_classification")
 
-import autograder.chapters  # noqa: E402, F401, I001
+import autograder.course.imports  # noqa: E402, F401, I001
 import imdb_classification as chapter  # noqa: E402
 
 WORDS, LENGTH, TOKENS_IN_A_BATCH = 30_000, 512, 8000

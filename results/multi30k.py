@@ -50,7 +50,7 @@ from attention_course.training import mixed_precision, save
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "10_multi30k_translator")  # where chapters find each other
 
-import autograder.chapters  # noqa: E402, F401, I001
+import autograder.course.imports  # noqa: E402, F401, I001
 import encoder_decoder as chapter_09  # noqa: E402
 import multi30k_translator as chapter_10  # noqa: E402
 import seq2seq_attention as chapter_08  # noqa: E402

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder import warm
-from autograder.sandbox import why_not_sandboxed
+from autograder import job
+from autograder.isolation.sandbox import why_not_sandboxed
 
 # Tests run side by side, one for each core: threads of their own would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -54,5 +54,5 @@ def asked(monkeypatch):
 
 def _forget_sandboxes() -> None:
     why_not_sandboxed.cache_clear()
-    for limits, unsafe in list(warm._sandboxes):
-        warm._forget_sandbox(limits, unsafe)
+    for limits, unsafe in list(job._sandboxes):
+        job._forget_sandbox(limits, unsafe)

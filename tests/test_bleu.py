@@ -7,8 +7,8 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.course import find_course
-from autograder.definitions import read_definitions
+from autograder.course.curriculum import find_course
+from autograder.source import read_definitions
 from checks.multi30k_translator.hidden import _FIXED_CORPORA, _bleu, _corpus
 
 _tokens = st.lists(st.sampled_from(["a", "b", "c", "the", "."]), max_size=9)

@@ -17,7 +17,7 @@ import pytest
 import sphinxcontrib.katex
 from PIL import Image
 
-from autograder.course import find_course
+from autograder.course.curriculum import find_course
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.xdist_group("book")  # built once for all of them

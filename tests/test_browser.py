@@ -18,8 +18,8 @@ import psutil
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import example_class
-from autograder.course import find_course
+from autograder.course import example_class
+from autograder.course.curriculum import find_course
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")

@@ -5,7 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 CHECK = """
-from autograder.card import visible
+from autograder.course.card import visible
 from autograder.checks import call, expect_close
 
 @visible("the values by hand")

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.definitions import definitions
+from autograder.source import definitions
 
 
 def write(folder, name, *cells):
@@ -43,7 +43,7 @@ def student(tmp_path_factory):
 def run(cwd, code):
     cwd.mkdir(exist_ok=True)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", "import autograder.chapters\n" + code],
+        [sys.executable, "-W", "ignore", "-c", "import autograder.course.imports\n" + code],
         cwd=cwd,
         capture_output=True,
         text=True,

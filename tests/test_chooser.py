@@ -15,7 +15,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-from autograder.course import find_course
+from autograder.course.curriculum import find_course
 
 COURSE = find_course()
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -23,10 +23,10 @@ IMPORTS = """\
 import matplotlib.pyplot as plt
 import torch
 
-import autograder.chapters
+import autograder.course.imports
 from multi_head_attention import choose_head
 
-plt.style.use("autograder.figures")"""
+plt.style.use("attention_course.figures")"""
 CHOOSE = "choose_head(torch.rand(2, 3, 4, 5).softmax(-1), list('abcd'), list('vwxyz'))"
 
 

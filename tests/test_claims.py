@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from claims import outputs
 
-from autograder.course import find_course
+from autograder.course.curriculum import find_course
 
 COURSE = find_course()
 TABLES = {

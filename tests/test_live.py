@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from attention_course.data import PAD, SOS, caption_lines
-from autograder.course import find_course
+from autograder.course.curriculum import find_course
 from live.bundle import LIVE, bundle
 from live.display import as_plain, figures
 from live.models import find_model, pack_model
@@ -48,7 +48,7 @@ def captions():
 def chapters(monkeypatch_module):
     """Import a chapter by its module's name, as a notebook does."""
     monkeypatch_module.chdir(find_course().solution(find_course().find("10")).parent)
-    importlib.import_module("autograder.chapters")
+    importlib.import_module("autograder.course.imports")
     return importlib.import_module
 
 

@@ -6,10 +6,10 @@ import shutil
 import nbformat
 import pytest
 
-from autograder import kill_table
-from autograder.course import find_course
-from autograder.definitions import reference_modules
-from autograder.grading import Limits, Sandbox
+from autograder.course import proof
+from autograder.course.curriculum import find_course
+from autograder.run import Limits, Sandbox
+from autograder.source import reference_modules
 
 COURSE = find_course()
 CASES = [
@@ -21,7 +21,7 @@ CASES = [
 
 
 def own(chapter, exercise):
-    return [a for a in kill_table.answers(chapter) if a.exercise == exercise.name]
+    return [a for a in proof.answers(chapter) if a.exercise == exercise.name]
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), CASES)
@@ -30,8 +30,8 @@ def test_in_a_notebook(chapter, exercise):
     notebook = nbformat.read(path, as_version=4)
     with contextlib.chdir(path.parent):
         honest = [answer for answer in own(chapter, exercise) if not answer.forged]
-        verdicts = [kill_table.judge_in_notebook(notebook, answer) for answer in honest]
-    assert [kill_table.complaint(v) for v in verdicts if not v.as_meant] == []
+        verdicts = [proof.judge_in_notebook(notebook, answer) for answer in honest]
+    assert [proof.complaint(v) for v in verdicts if not v.as_meant] == []
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def sandbox():
 def test_in_the_grader(chapter, exercise, sandbox):
     notebook = nbformat.read(COURSE.solution(chapter), as_version=4)
     modules = reference_modules(COURSE, chapter)
-    verdicts = [kill_table.judge_in_grader(sandbox, notebook, answer, modules) for answer in own(chapter, exercise)]
-    assert [kill_table.complaint(v) for v in verdicts if not v.as_meant] == []
+    verdicts = [proof.judge_in_grader(sandbox, notebook, answer, modules) for answer in own(chapter, exercise)]
+    assert [proof.complaint(v) for v in verdicts if not v.as_meant] == []
 
 
 @pytest.mark.parametrize(("chapter", "exercise"), CASES)
 def test_there_are_enough_of_them(chapter, exercise):
-    assert kill_table.shortfalls(exercise, own(chapter, exercise)) == []
+    assert proof.shortfalls(exercise, own(chapter, exercise)) == []

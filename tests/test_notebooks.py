@@ -6,8 +6,8 @@ import re
 import nbformat
 import pytest
 
-from autograder.course import find_course
-from autograder.definitions import definitions
+from autograder.course.curriculum import find_course
+from autograder.source import definitions
 
 COURSE = find_course()
 CHAPTERS = [pytest.param(c, id=c.folder) for c in COURSE.chapters]

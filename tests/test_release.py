@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.course import find_course
-from autograder.release import against_curriculum, leaks
+from autograder.course.curriculum import find_course
+from autograder.course.release import against_curriculum, leaks
 
 AUTOGRADER = Path(sys.executable).with_name("autograder")
 

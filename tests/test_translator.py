@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-import autograder.chapters  # noqa: F401  (chapters become importable)
+import autograder.course.imports  # noqa: F401  (chapters become importable)
 from attention_course import translator
-from autograder.course import CourseError, find_course
+from autograder.course.curriculum import CourseError, find_course
 
 SENTENCES = [translator.GOAL, translator.GATE, "Eine Bergsteigerin klettert."]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.course import find_course
-from autograder.release import write_zip
+from autograder.course.curriculum import find_course
+from autograder.course.release import write_zip
 
 CHAPTER = "02"  # it imports an answer of chapter 01
 

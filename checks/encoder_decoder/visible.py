@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.card import visible
 from autograder.checks import call, expect_close, expect_tensor, place, unchanged
+from autograder.course.card import visible
 
 
 def _expect(y: Any, right: Tensor, wrong: Mapping[str, Tensor], name: str = "the result") -> None:

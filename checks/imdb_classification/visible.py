@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.card import visible
 from autograder.checks import call, expect_raises, place
+from autograder.course.card import visible
 
 
 @visible("three sequences by hand, one of them with nothing to average")

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.card import visible
 from autograder.checks import call, expect_close, expect_number, expect_raises, expect_tensor, place, unchanged
+from autograder.course.card import visible
 
 Pair = tuple[Tensor, Tensor]
 

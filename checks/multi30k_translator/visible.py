@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.card import visible
 from autograder.checks import call, place, unchanged
+from autograder.course.card import visible
 
 # Three real tokens and three of padding (token 3). The right token has 0.6, padding 0.2, the other two 0.1 each.
 _SURE, _OTHER, _PADDED = [0.6, 0.1, 0.1, 0.2], [0.1, 0.1, 0.6, 0.2], [0.2, 0.3, 0.3, 0.2]

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder.card import visible
 from autograder.checks import (
     call,
     expect_close,
@@ -18,6 +17,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
+from autograder.course.card import visible
 
 # ---- splitting and merging: position 0 has the features 0 to 5, position 1 has 6 to 11
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from autograder.card import visible
+from autograder.course.card import visible
 
 
 @visible("the formula along both dimensions of a small table")

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autograder.card import visible
 from autograder.checks import call, expect_close, expect_raises, expect_tensor, place, unchanged
+from autograder.course.card import visible
 
 KINDS = ("adjective", "noun", "verb")
 

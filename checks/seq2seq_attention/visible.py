@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder.card import visible
 from autograder.checks import call, expect_close, expect_tensor, place, unchanged
+from autograder.course.card import visible
 
 
 def _expect_parameters(module: nn.Module, wanted: Mapping[str, tuple[tuple[int, ...], str]]) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from autograder.card import visible
 from autograder.checks import call, expect_close, expect_tensor
+from autograder.course.card import visible
 
 
 def _expect_shape(value: Any, shape: tuple[int, ...], says: str, causes: Mapping[tuple[int, ...], str]) -> None:

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.card import Mismatch, visible
 from autograder.checks import call, expect_close, expect_tensor, place, unchanged
+from autograder.course.card import Mismatch, visible
 
 # The features of section 6.2, and what is left of them once they are normalised.
 FEATURES = [2.0, 4, 4, 4, 5, 5, 7, 9]

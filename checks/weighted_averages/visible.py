@@ -5,8 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from autograder.card import visible
 from autograder.checks import call, expect_close
+from autograder.course.card import visible
 
 
 def _expect_averages(function: Callable, name: str) -> None:

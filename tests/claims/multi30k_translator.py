@@ -4,7 +4,7 @@ import json
 import re
 from statistics import mean
 
-from autograder.course import find_course
+from autograder.course.curriculum import find_course
 from claims import Claim
 
 RUNS = find_course().root / "results" / "runs"

@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 
-from autograder.course import Course, find_course
+from autograder.course.curriculum import Course, find_course
 
 REPOSITORY = Path(__file__).parents[2]
 

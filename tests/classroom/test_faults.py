@@ -8,9 +8,10 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from autograder import classroom, cli, gradebook
-from autograder.classroom import only_one
-from autograder.course import CourseError
+from autograder import cli
+from autograder.course import gradebook
+from autograder.course.batch import only_one
+from autograder.course.curriculum import CourseError
 
 RIGHT = {"double": "return x + x", "halve": "return x / 2"}
 
@@ -92,7 +93,7 @@ def test_what_cannot_be_written_is_told_and_graded_later(course, hand_in, monkey
     hand_in("ada", "01_numbers", **RIGHT)
     hand_in("ben", "01_numbers", **RIGHT)
     written = []
-    replace = classroom._replace
+    replace = batch._replace
 
     def full(path, text):
         written.append(path)
@@ -101,7 +102,7 @@ def test_what_cannot_be_written_is_told_and_graded_later(course, hand_in, monkey
         replace(path, text)
 
     with monkeypatch.context() as patch:
-        patch.setattr(classroom, "_replace", full)
+        patch.setattr(batch, "_replace", full)
         refused = run("grade", "--workers", 1).exception
     assert written
     assert isinstance(refused, CourseError)

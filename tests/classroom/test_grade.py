@@ -10,8 +10,9 @@ import nbformat
 import pytest
 from typer.testing import CliRunner, Result
 
-from autograder import cli, gradebook
-from autograder.sandbox import Limits
+from autograder import cli
+from autograder.course import gradebook
+from autograder.isolation.sandbox import Limits
 
 RIGHT_NUMBERS = {"double": "return x + x", "halve": "return x / 2", "why": "Because I say so."}
 

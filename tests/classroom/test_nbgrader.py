@@ -15,7 +15,7 @@ import pytest
 from nbgrader.apps.api import NbGraderAPI
 from sqlalchemy import create_engine, text
 
-from autograder import gradebook
+from autograder.course import gradebook
 
 MARKS = """
     SELECT sa.student_id, bc.name, g.auto_score, g.needs_manual_grade, c.auto_comment

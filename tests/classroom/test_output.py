@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from autograder import cli, example_class
+from autograder import cli
 from autograder.answers import Answer
+from autograder.course import example_class
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from autograder.sandbox import Limits, Sandbox
+from autograder.isolation.sandbox import Limits, Sandbox
 
 LIMITS = Limits(
     cell_seconds=6,

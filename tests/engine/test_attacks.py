@@ -6,7 +6,7 @@ import os
 import nbformat
 import pytest
 
-from autograder.grading import grade_notebook
+from autograder.run import grade_notebook
 from notebooks import find, source_notebook, submission
 
 WRONG = "\ndef double(x):\n    return x\n"
@@ -205,10 +205,10 @@ def double(x):
 SPIES = {
     "files of the course": """
 import os
-for path in ("/work", "/home", "/root", "/var", "/opt", "/srv", "/mnt", "/media", "/etc/passwd", "/engine/grading.py"):
+for path in ("/work", "/home", "/root", "/var", "/opt", "/srv", "/mnt", "/media", "/etc/passwd", "/engine/run.py"):
     if os.path.exists(path):
         print(path)
-print(*set(os.listdir("/engine")) - {"zygote.py", "worker.py", "protocol.py"}, sep="\\n", end="")
+print(*set(os.listdir("/engine")) - {"isolation", "wire"}, sep="\\n", end="")
 """,
     "the process table": """
 import os
@@ -238,7 +238,7 @@ for o in gc.get_objects():
                 print("found")
 """,
     "the hidden tests": """
-for name in ("checks", "checks.weighted_averages.hidden", "autograder.checks", "autograder.grading"):
+for name in ("checks", "checks.weighted_averages.hidden", "autograder.checks", "autograder.run"):
     try:
         __import__(name)
         print(name)
@@ -477,7 +477,7 @@ def test_the_processor_time_is_limited(source):
 
     from conftest import LIMITS
 
-    from autograder.sandbox import Sandbox
+    from autograder.isolation.sandbox import Sandbox
 
     with Sandbox(replace(LIMITS, cpu_seconds=1, cell_seconds=10), preload=()) as sandbox:
         graded = grade_notebook(sandbox, submission(source, double=WRONG + "while True: pass"), source)
@@ -490,7 +490,7 @@ def test_the_submission_time_is_limited(source):
 
     from conftest import LIMITS
 
-    from autograder.sandbox import Sandbox
+    from autograder.isolation.sandbox import Sandbox
 
     with Sandbox(replace(LIMITS, submission_seconds=1, cell_seconds=10), preload=()) as sandbox:
         graded = grade_notebook(sandbox, submission(source, double=WRONG + "while True: pass"), source)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from autograder import checks
-from autograder.proxy import Link, WorkerLost
+from autograder.wire.proxy import Link, WorkerLost
 from checks.forgers import forging_class, forging_function
 
 IMPORTS = "import torch\nfrom torch import nn\n"

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder import protocol
+from autograder.wire import protocol
 
 plain = st.recursive(
     st.none()

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from autograder import checks, protocol, proxy
-from autograder.proxy import Link, Remote
+from autograder import checks
+from autograder.wire import protocol, proxy
+from autograder.wire.proxy import Link, Remote
 
 STUDENT = """
 import torch

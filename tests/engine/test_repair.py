@@ -7,7 +7,7 @@ import time
 import nbformat
 import pytest
 
-from autograder.grading import grade_notebook
+from autograder.run import grade_notebook
 from autograder.submission import SubmissionError, as_notebook, lay_over, read_notebook, repair
 from notebooks import ANSWERS, find, release, source_notebook, submission
 

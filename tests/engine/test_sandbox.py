@@ -6,9 +6,9 @@ import time
 import pytest
 from conftest import LIMITS
 
-from autograder import sandbox as module
-from autograder.grading import grade_notebook
-from autograder.sandbox import Sandbox, SandboxError
+from autograder.isolation import sandbox as module
+from autograder.isolation.sandbox import Sandbox, SandboxError
+from autograder.run import grade_notebook
 from notebooks import source_notebook, submission
 
 
@@ -31,7 +31,7 @@ def test_without_bubblewrap_one_can_insist(asked):
 
 
 def test_a_sandbox_that_cannot_start_says_why(monkeypatch, sandbox):
-    monkeypatch.setattr(module, "ENGINE", ("worker.py", "protocol.py"))
+    monkeypatch.setattr(module, "ENGINE", ("isolation/worker.py", "wire/protocol.py"))
     with pytest.raises(SandboxError, match=r"zygote\.py"), Sandbox(LIMITS, preload=()) as broken:
         broken.worker()
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from autograder.grading import grade_notebook
+from autograder.run import grade_notebook
 from notebooks import find, release, source_notebook, submission
 
 
@@ -138,7 +138,7 @@ def test_reference_modules_serve_both_sides(sandbox):
         "second": "import nowhere_at_all\nfrom first import one\ndef two(x):\n    return one(one(x))\n",
     }
     source = source_notebook(double_check="from second import two\nassert double(1) == two(1)")
-    source.cells[1].source += "\nimport autograder.chapters\nfrom second import two"
+    source.cells[1].source += "\nimport autograder.course.imports\nfrom second import two"
     answer = "def double(x):\n    return two(x)"
     graded = grade_notebook(sandbox, submission(source, double=answer), source, modules=modules)
     assert graded.items[0].status == "passed", graded.items[0]

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from conftest import LIMITS
 
-from autograder import sandbox as sandboxes
-from autograder import warm
-from autograder.grading import grade_notebook
-from autograder.sandbox import Sandbox, SandboxError
+from autograder.isolation import sandbox as sandboxes
+from autograder.isolation.sandbox import Sandbox, SandboxError
+from autograder.job import Job, grade_job
+from autograder.run import grade_notebook
 from autograder.submission import SubmissionError, defined_names, read_notebook
 from notebooks import source_notebook, submission
 
@@ -133,18 +133,16 @@ def test_an_error_of_the_engine_ends_its_sandbox(tmp_path, monkeypatch):
     source = source_notebook()
     for name, notebook in (("source", source), ("handed_in", submission(source))):
         nbformat.write(notebook, tmp_path / f"{name}.ipynb")
-    job = warm.Job(tmp_path / "handed_in.ipynb", tmp_path / "source.ipynb")
+    job = Job(tmp_path / "handed_in.ipynb", tmp_path / "source.ipynb")
     started = []
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(
-                "autograder.grading.grade_notebook", lambda sandbox, *a, **k: started.append(sandbox) or 1 / 0
-            )
-            outcome = warm.grade_job(job)
+            patch.setattr("autograder.run.grade_notebook", lambda sandbox, *a, **k: started.append(sandbox) or 1 / 0)
+            outcome = grade_job(job)
         assert "ZeroDivisionError" in outcome.ungradable
     assert started[0] is not started[1]
     assert all(sandbox._process is None for sandbox in started)
-    assert {item["status"] for item in warm.grade_job(job).items} == {"passed"}
+    assert {item["status"] for item in grade_job(job).items} == {"passed"}
 
 
 # ---- what is handed in costs little
@@ -179,7 +177,8 @@ def test_rulers_of_dots_are_no_names(tmp_path):
 GRADES = """
 import sys, pathlib
 FIRST
-import autograder.gradebook, autograder.classroom, autograder.report, autograder.grading, autograder.check
+import autograder.course.batch, autograder.course.check, autograder.course.gradebook, autograder.course.report
+import autograder.run
 import torch
 try:
     import torch.backends.opt_einsum
@@ -190,7 +189,7 @@ except ImportError as error:
 
 
 @pytest.mark.parametrize(
-    "first, told", [("", "No module named 'opt_einsum'"), ("import autograder.chapters", "fooled")]
+    "first, told", [("", "No module named 'opt_einsum'"), ("import autograder.course.imports", "fooled")]
 )
 def test_a_submission_is_never_on_the_graders_path(tmp_path, first, told):
     """Beside it, the same process with the notebooks' loader switched on: there it works."""

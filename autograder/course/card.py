@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autograder.course import CourseError, find_course
+from autograder.course.curriculum import CourseError, find_course
 
 # A heat map larger than this says nothing in a card: its first rows and columns are shown.
 _MOST_CELLS = 12

@@ -12,9 +12,9 @@ import nbformat
 from nbformat import NotebookNode
 from rich.console import Console
 
-from autograder import gradebook
-from autograder.course import Chapter, Course, CourseError
-from autograder.definitions import REFERENCE, definitions
+from autograder.course import gradebook
+from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.source import REFERENCE, definitions
 from autograder.submission import CODE_STUB, TEXT_STUB
 
 # What ends the name of a file that was kept aside.

@@ -22,15 +22,15 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from autograder import protocol
-from autograder.sandbox import HEADER_BYTES, Limits, WorkerProcess
+from autograder.isolation.sandbox import HEADER_BYTES, Limits, WorkerProcess
+from autograder.wire import protocol
 
 # Attributes with double underscores that may be read; any other would let Python or torch believe the worker.
 _READABLE = {"__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__", "__init__"}
 _NO_RESULT = "it sent back something that is not a result"
 _KINDS = {"function": types.FunctionType, "method": types.MethodType, "generator": types.GeneratorType}
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_OWN_PATHS = sorted({str(Path.home()), str(Path(__file__).resolve().parents[1]), sys.prefix, sys.base_prefix}, key=len)
+_OWN_PATHS = sorted({str(Path.home()), str(Path(__file__).resolve().parents[2]), sys.prefix, sys.base_prefix}, key=len)
 
 
 # Those who want to know which tensors student code changes in place: see `watch_changes`.

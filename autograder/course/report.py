@@ -18,8 +18,8 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
-from autograder import gradebook
-from autograder.classroom import (
+from autograder.course import gradebook
+from autograder.course.batch import (
     Marked,
     count_workers,
     find_hand_ins,
@@ -28,9 +28,9 @@ from autograder.classroom import (
     read_verdicts,
     start_forkserver,
 )
-from autograder.course import Chapter, Course, CourseError
+from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.job import grade_job
 from autograder.plain import plain
-from autograder.warm import grade_job
 
 GRADED, UNGRADABLE, INTERRUPTED = 0, 3, 130
 

@@ -1,6 +1,6 @@
 """What of a notebook defines something: imports, functions, classes and constants, and nothing that runs.
 
-Graders read chapters by this. That makes no notebook importable: `autograder.chapters` does, for notebooks alone.
+Graders read chapters by this. That makes no notebook importable: `autograder.course.imports` does, for notebooks alone.
 """
 
 import ast
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from autograder.course import Chapter, Course
+from autograder.course.curriculum import Chapter, Course
 
 # In notebooks/: the answers of chapters that were not handed out, for those who start at a later one.
 REFERENCE = "reference"

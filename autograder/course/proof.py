@@ -17,11 +17,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from autograder import definitions as loader
 from autograder.answers import Answer
-from autograder.course import Chapter, Course, Exercise
-from autograder.definitions import reference_modules
-from autograder.grading import Sandbox, grade_notebook
+from autograder.course.curriculum import Chapter, Course, Exercise
+from autograder.run import Sandbox, grade_notebook
+from autograder.source import definitions, execute_definitions, reference_modules
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
         try:
             for number, cell in enumerate(c for c in changed.cells if c.cell_type == "code"):
                 if not _is_check(cell):
-                    loader.execute_definitions(_definitions(cell.source), f"<cell {number}>", namespace)
+                    execute_definitions(_definitions(cell.source), f"<cell {number}>", namespace)
             for cell in check_cells(changed, answer.exercise):
                 credit = _execute_check(cell.source, namespace)
                 if isinstance(credit, float) and credit < cell.metadata.nbgrader.points:
@@ -118,7 +117,7 @@ def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, mo
 
 @cache
 def _definitions(cell: str) -> str:
-    return loader.definitions([cell])  # the same cells come again with each answer
+    return definitions([cell])  # the same cells come again with each answer
 
 
 def _is_check(cell: NotebookNode) -> bool:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course import CourseError
+from autograder.course.curriculum import CourseError
 from autograder.submission import repair
 
 if TYPE_CHECKING:
-    from autograder.sandbox import Sandbox
+    from autograder.isolation.sandbox import Sandbox
 
 # The grader's own torch has one random state: two check cells at once would disturb each other.
 _one_at_a_time = threading.Lock()
@@ -68,7 +68,7 @@ def grade_job(job: Job) -> Outcome:
     with _one_at_a_time:
         try:
             sandbox = warm_sandbox(limits, job.unsafe)
-            from autograder.grading import grade_notebook  # imports torch, so it comes after the sandbox's start
+            from autograder.run import grade_notebook  # imports torch, so it comes after the sandbox's start
 
             graded = grade_notebook(
                 sandbox,
@@ -129,7 +129,7 @@ def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> "Sandbo
     """This process's sandbox with these limits, started on first use, closed when the process ends."""
     if (limits, unsafe) in _sandboxes:
         return _sandboxes[limits, unsafe]
-    from autograder.sandbox import Limits, Sandbox, SandboxError
+    from autograder.isolation.sandbox import Limits, Sandbox, SandboxError
 
     try:
         sandbox = Sandbox(Limits(**dict(limits)), unsafe=unsafe).__enter__()

@@ -8,8 +8,8 @@ from pathlib import Path
 from nbgrader.api import Assignment, Gradebook, MissingEntry
 from nbgrader.plugins import CsvExportPlugin, ExportPlugin
 
-from autograder import gradebook
-from autograder.course import Course
+from autograder.course import gradebook
+from autograder.course.curriculum import Course
 from autograder.plain import cell
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder import gradebook, report
-from autograder.course import Chapter, Course
-from autograder.kill_table import answers, cell_of
+from autograder.course import gradebook, report
+from autograder.course.curriculum import Chapter, Course
+from autograder.course.proof import answers, cell_of
 from autograder.submission import repair
 
 

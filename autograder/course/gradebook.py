@@ -22,10 +22,10 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor, SaveCells
 from traitlets import Bool, Enum, Float, Integer
 
-from autograder.course import Chapter, Course, CourseError, find_course
-from autograder.definitions import reference_modules
+from autograder.course.curriculum import Chapter, Course, CourseError, find_course
+from autograder.job import Job, grade_job
+from autograder.source import reference_modules
 from autograder.submission import SubmissionError, read_notebook, repair
-from autograder.warm import Job, grade_job
 
 
 def configure(course: Course) -> NbGrader:

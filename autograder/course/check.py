@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autograder.course import Chapter, Course, CourseError
-from autograder.definitions import REFERENCE, read_definitions, reference_modules
-from autograder.sandbox import why_not_sandboxed
+from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.isolation.sandbox import why_not_sandboxed
+from autograder.job import Job, Outcome, grade_job
+from autograder.source import REFERENCE, read_definitions, reference_modules
 from autograder.submission import SubmissionError, lay_over, read_notebook
-from autograder.warm import Job, Outcome, grade_job
 
 MARKS = {
     "passed": "[green]✓ passed[/]",

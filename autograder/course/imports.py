@@ -3,7 +3,8 @@
 `import_ipynb` executes every cell of a notebook that is imported, and looks in the working directory only. A chapter
 trains, plots and holds checks that fail while an exercise is unsolved, so this subclass of its loader executes only
 what defines something: imports, functions, classes and constants. A chapter is found by its module name in the
-sibling chapter folders. A notebook switches it on with `import autograder.chapters`, then imports what it needs:
+sibling chapter folders. A notebook switches it on with `import autograder.course.imports`, then imports what it
+needs:
 
     from weighted_averages import weighted_avg
 
@@ -18,7 +19,7 @@ from types import ModuleType
 
 import import_ipynb
 
-from autograder.definitions import REFERENCE, execute_definitions, read_definitions
+from autograder.source import REFERENCE, execute_definitions, read_definitions
 
 
 class ChapterLoader(import_ipynb.NotebookLoader):

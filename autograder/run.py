@@ -35,14 +35,19 @@ from nbformat import NotebookNode
 
 from autograder import checks
 from autograder.checks import Credit
-from autograder.proxy import Link, WorkerLost, clean
-from autograder.sandbox import Limits, Sandbox
+from autograder.isolation.sandbox import Limits, Sandbox
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, defined_names, lay_over, read_notebook
+from autograder.wire.proxy import Link, WorkerLost, clean
 
 __all__ = ["Graded", "Item", "Limits", "Sandbox", "grade_notebook"]
 
 # A chapter switches its loader on by this import, which has nothing to do in the worker; nor have figures that move.
-_LOADER = {"autograder": "", "autograder.chapters": "", "live": "def show(*args, **kwargs):\n    pass\n"}
+_LOADER = {
+    "autograder": "",
+    "autograder.course": "",
+    "autograder.course.imports": "",
+    "live": "def show(*args, **kwargs):\n    pass\n",
+}
 # The package of the checks: no worker imports it.
 _CHECKS = "checks"
 # A cell of the course that a student has made longer than this runs as a whole: to look through it would take too long.
@@ -404,7 +409,7 @@ class _Statement:
 # The same for a whole class, except where a student has changed a cell of the course.
 @lru_cache(maxsize=256)
 def _course_statements(text: str) -> tuple[_Statement, ...]:
-    from autograder.definitions import definitions
+    from autograder.source import definitions
 
     return _module_statements(definitions([text]))
 
@@ -512,7 +517,7 @@ def _bound_by_import(node: ast.AST) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _module_from_text(name: str, text: str) -> ModuleType:
-    from autograder.definitions import execute_definitions
+    from autograder.source import execute_definitions
 
     module = ModuleType(name)
     execute_definitions(text, f"<{name}>", module.__dict__)
@@ -540,7 +545,7 @@ def _importable(modules: Mapping[str, str]) -> Iterator[None]:
     finder = _ReferenceFinder(modules)
     hidden = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
     # A reference that switches its own loader on does not do so here, where it would find what students handed in.
-    stands_in = [name for name in ("autograder.chapters",) if name not in sys.modules]
+    stands_in = [name for name in ("autograder.course.imports",) if name not in sys.modules]
     sys.modules.update({name: ModuleType(name) for name in stands_in})
     sys.meta_path.insert(0, finder)
     try:

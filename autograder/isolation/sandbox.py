@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 HEADER_BYTES = 4 << 20  # of a reply, for what is not tensors
-ENGINE = ("zygote.py", "worker.py", "protocol.py")
+START = "isolation/zygote.py"
+ENGINE = (START, "isolation/worker.py", "wire/protocol.py")
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 START_SECONDS = 120
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
@@ -150,7 +151,7 @@ class Sandbox:
             raise SandboxError(refusal(missing))
         self._preload = list(preload)
         # If this package lies in a course's folder, rather than installed among others, the course is beside it.
-        own = HERE if HERE.parent.name in PACKAGE_FOLDERS else HERE.parent
+        own = PACKAGE if PACKAGE.parent.name in PACKAGE_FOLDERS else PACKAGE.parent
         self._hide = [own, *(Path(p).resolve() for p in hide)]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process: subprocess.Popen | None = None
@@ -179,7 +180,7 @@ class Sandbox:
         Raises:
             SandboxError: it cannot be started.
         """
-        from autograder.protocol import ProtocolError
+        from autograder.wire.protocol import ProtocolError
 
         with self._lock:
             for last in (False, True):
@@ -200,7 +201,7 @@ class Sandbox:
         return self._errors.read().decode(errors="replace").strip().split("\n")[-1]
 
     def _fork(self) -> "WorkerProcess":
-        from autograder.protocol import receive
+        from autograder.wire.protocol import receive
 
         connection, theirs = socket.socketpair()
         leash, their_leash = socket.socketpair()
@@ -228,7 +229,7 @@ class Sandbox:
         }
         arguments = [str(theirs.fileno()), json.dumps(settings)]
         with theirs:
-            command = self._sandboxed_command() if self.sandboxed else [sys.executable, "-I", str(HERE / "zygote.py")]
+            command = self._sandboxed_command() if self.sandboxed else [sys.executable, "-I", str(PACKAGE / START)]
             self._process = subprocess.Popen(
                 [*command, *arguments],
                 pass_fds=[theirs.fileno()],
@@ -244,7 +245,7 @@ class Sandbox:
             return
         import torch
 
-        from autograder.protocol import receive
+        from autograder.wire.protocol import receive
 
         try:
             hello, _ = receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
@@ -303,9 +304,9 @@ class Sandbox:
                 if hidden.is_relative_to(outside) and hidden != outside:
                     command += ["--tmpfs", str(inside / hidden.relative_to(outside))]
         for file in ENGINE:
-            command += ["--ro-bind", str(HERE / file), f"/engine/{file}"]
+            command += ["--ro-bind", str(PACKAGE / file), f"/engine/{file}"]
         command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]
-        return [*command, "--chdir", "/tmp", "--", str(python), "-s", "-P", "/engine/zygote.py"]
+        return [*command, "--chdir", "/tmp", "--", str(python), "-s", "-P", f"/engine/{START}"]
 
 
 @dataclass

@@ -25,25 +25,25 @@ import nbformat
 from nbgrader.api import Gradebook
 from nbgrader.apps.baseapp import NbGrader
 
-from autograder import gradebook
-from autograder.course import Chapter, Course, CourseError
+from autograder.course import gradebook
+from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.isolation.sandbox import refusal, why_not_sandboxed
+from autograder.job import Job, Outcome, grade_job, ungraded
 from autograder.plain import plain
-from autograder.sandbox import refusal, why_not_sandboxed
-from autograder.warm import Job, Outcome, grade_job, ungraded
 
 RECEIPT = ".autograder.json"
 # The modules of this package that have a part in a verdict.
 _JUDGING = (
     "checks",
-    "definitions",
-    "grading",
-    "protocol",
-    "proxy",
-    "sandbox",
+    "isolation/sandbox",
+    "isolation/worker",
+    "isolation/zygote",
+    "job",
+    "run",
+    "source",
     "submission",
-    "warm",
-    "worker",
-    "zygote",
+    "wire/protocol",
+    "wire/proxy",
 )
 
 
@@ -195,7 +195,7 @@ def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterat
 def start_forkserver() -> None:
     """Start the process that workers are forked from, which imports torch once for all of them, meanwhile."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["distributed", "autograder.grading", "autograder.warm"])
+    context.set_forkserver_preload(["distributed", "autograder.run", "autograder.job"])
     with _interrupts_ignored():
         forkserver.ensure_running()
 
@@ -243,7 +243,7 @@ def _interrupts_ignored() -> Iterator[None]:
 
 def _version(course: Course, chapter: Chapter, model: Job) -> str:
     """A fingerprint of all that a mark depends on besides the submission: code that judges, checks, torch itself."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     judging = [package / f"{name}.py" for name in _JUDGING]
     checks = course.root / "checks"
     tests = [*sorted(checks.glob("*.py")), *(checks / chapter.module / f"{name}.py" for name in ("visible", "hidden"))]

@@ -22,6 +22,7 @@ import sys
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(1, os.path.join(os.path.dirname(sys.path[0]), "wire"))
 
 import protocol
 import torch

@@ -1,0 +1,1 @@
+"""Courses in this layout: a folder for each chapter, and a `curriculum.toml` that says what they promise."""
