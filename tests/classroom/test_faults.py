@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from autograder import cli
-from autograder.course import gradebook
+from autograder.course import batch, gradebook
 from autograder.course.batch import only_one
 from autograder.course.curriculum import CourseError
 
