@@ -101,10 +101,9 @@ def _new_page(browser, address):
     return page
 
 
-@pytest.fixture(scope="module")
-def page(lab, browser):
-    """Chapter 01, open."""
-    page = _new_page(browser, f"{lab}/lab/tree/notebooks/{CHAPTER}/weighted_averages.ipynb?token=secret&reset")
+def _open(browser, lab, notebook):
+    """A page of JupyterLab with a notebook of chapter 01."""
+    page = _new_page(browser, f"{lab}/lab/tree/notebooks/{CHAPTER}/{notebook}?token=secret&reset")
     page.get_by_text("Validate", exact=True).wait_for()
     playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
     return page
@@ -132,13 +131,19 @@ def _answer(page, signature, body):
     return _run(page, signature)
 
 
+def _answers(repository):
+    """The source of chapter 01's solution cells, by their ids."""
+    notebook = nbformat.read(repository / f"solutions/{CHAPTER}/weighted_averages.ipynb", as_version=4)
+    cells = [c for c in notebook.cells if c.cell_type == "code" and c.metadata.get("nbgrader", {}).get("solution")]
+    return {cell.metadata.nbgrader.grade_id: cell.source for cell in cells}
+
+
 def _reference(repository, name):
-    notebook = nbformat.read(repository / "solutions/01_weighted_averages/weighted_averages.ipynb", as_version=4)
-    source = next(c.source for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
-    return source.split("### BEGIN SOLUTION\n    ")[1].split("\n    ### END SOLUTION")[0]
+    return _answers(repository)[name].split("### BEGIN SOLUTION\n    ")[1].split("\n    ### END SOLUTION")[0]
 
 
-def test_a_student_works_through_chapter_01(page, repository):
+def test_a_student_works_through_chapter_01(lab, browser, repository):
+    page = _open(browser, lab, "weighted_averages.ipynb")
     assert _run(page, "import matplotlib.pyplot as plt") == ""
 
     _answer(page, "def weighted_avg(x, weights):", "return weights.mT @ x")
@@ -153,7 +158,13 @@ def test_a_student_works_through_chapter_01(page, repository):
         assert f"✓ {name}" in _run(page, f"check.{name}({name})")
 
 
-def test_validate_asks_for_the_written_answer_then_succeeds(page):
+def test_validate_asks_for_the_written_answer_then_succeeds(lab, browser, folder, repository):
+    path = folder / "notebooks" / CHAPTER / "weighted_averages.ipynb"
+    notebook, answers = nbformat.read(path, as_version=4), _answers(repository)
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
+    nbformat.write(notebook, path.with_name("answered.ipynb"))
+    page = _open(browser, lab, "answered.ipynb")
     assert "You did not provide a response." in _validate(page)
     page.get_by_role("paragraph").filter(has_text="YOUR ANSWER HERE").dblclick()
     page.locator(".jp-MarkdownCell .cm-content", has_text="YOUR ANSWER HERE").click()
@@ -161,13 +172,16 @@ def test_validate_asks_for_the_written_answer_then_succeeds(page):
     page.keyboard.insert_text("The loop starts many small operations, the product one large one.")
     page.keyboard.press("Control+Enter")
     assert "Success! Your notebook passes all the tests." in _validate(page)
+    page.close()
 
 
 def _validate(page):
-    """Press nbgrader's Validate; returns what its dialog says."""
+    """Save, press nbgrader's Validate, which reads the file, and return what its dialog says."""
+    page.keyboard.press("Control+s")
+    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
     page.get_by_text("Validate", exact=True).click()
     dialog = page.locator(".jp-Dialog-content", has_text="Validation Results")
-    dialog.wait_for(timeout=120_000)
+    dialog.wait_for(timeout=300_000)
     text = dialog.inner_text()
     dialog.get_by_text("Ok", exact=True).click()
     return text
@@ -194,8 +208,10 @@ def test_the_commands_are_found_in_terminals_login_shells_and_kernels(lab, brows
 
     urllib.request.urlopen(urllib.request.Request(f"{lab}/api/kernels?token=secret", data=b"{}", method="POST")).close()
     here = str(folder / "runtime")
-    kernels = [p for p in psutil.process_iter() if "ipykernel_launcher" in p.cmdline()]
-    [path, *_] = [p.environ()["PATH"] for p in kernels if p.environ().get("JUPYTER_RUNTIME_DIR") == here]
+    # Others' processes come and go meanwhile, so they are asked for nothing but what process_iter itself finds out.
+    found = [(p.info["cmdline"] or [], p.info["environ"] or {}) for p in psutil.process_iter(["cmdline", "environ"])]
+    kernels = [environ for line, environ in found if "ipykernel_launcher" in line]
+    [path, *_] = [environ["PATH"] for environ in kernels if environ.get("JUPYTER_RUNTIME_DIR") == here]
     assert os.path.samefile(shutil.which("autograder", path=path), commands[0])
 
 
