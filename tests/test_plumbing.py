@@ -1,8 +1,11 @@
 """The plumbing that chapters share: data by film, batches, checkpoints that know their code and go on."""
 
+import copy
+
 import torch
 from torch import nn
 
+import autograder.course.imports  # noqa: F401  (chapters become importable)
 from attention_course.data import (
     EOS,
     PAD,
@@ -15,6 +18,7 @@ from attention_course.data import (
     review_batches,
     review_fields,
 )
+from attention_course.fused import fuse_attention
 from attention_course.training import checkpoint_path, fit
 
 
@@ -98,3 +102,24 @@ def test_an_interrupted_training_goes_on_after_its_last_epoch(tmp_path, capsys):
     interrupt_at = None
     assert len(fit(parts, 4, lambda epoch: [10 * epoch, 10 * epoch + 1], run_epoch, path)) == 4
     assert seen == [0, 1, 10, 11, 20, 20, 21, 30, 31]
+
+
+def test_fused_attention_answers_as_chapter_04s(repository, monkeypatch):
+    monkeypatch.chdir(repository / "solutions/05_positions")
+    from multi_head_attention import MultiHeadAttention
+
+    torch.manual_seed(0)
+    plain = MultiHeadAttention(12, 3).double()
+    fused = fuse_attention(copy.deepcopy(plain))
+    queries, keys = torch.randn(2, 4, 12).double(), torch.randn(2, 5, 12).double()
+    nothing = torch.zeros(2, 1, 5, dtype=torch.bool)
+    nothing[0, :, :3] = True
+    for mask in (None, torch.rand(4, 5) > 0.3, torch.rand(2, 4, 5) > 0.3, nothing, torch.rand(2, 3, 4, 5) > 0.3):
+        answers = []
+        for attention in (plain, fused):
+            attention.zero_grad()
+            output, weights = attention(queries, keys, keys, mask)
+            output.square().sum().backward()
+            answers.append([output, *(p.grad for p in attention.parameters())])
+        assert weights is None
+        assert all(torch.allclose(a, b) for a, b in zip(*answers, strict=True))
