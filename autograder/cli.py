@@ -1,6 +1,7 @@
 """The command line. Each command imports what it needs when it runs, so that `--help` is there at once."""
 
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -122,6 +123,21 @@ def check(
 
     course = find_course()
     raise typer.Exit(check.run(course, course.select(chapters), repair=repair, watch=watch))
+
+
+@app.command()
+def insights(
+    chapters: Chapters = None,
+    show: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
+) -> None:
+    """Write a page of what the class got wrong, by named mistake; and the same as JSON and CSV."""
+    from autograder import insights
+
+    course = _with_solutions()
+    page = insights.run(course, course.select(chapters))
+    print(f"{page.as_uri()}\nAlso {page.stem}.json and {page.stem}.csv beside it")
+    if show:
+        webbrowser.open(page.as_uri())
 
 
 @app.command()

@@ -22,6 +22,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.apps.baseapp import NbGrader
 
@@ -32,6 +33,7 @@ from autograder.job import Job, Outcome, grade_job, ungraded
 from autograder.plain import plain
 
 RECEIPT = ".autograder.json"
+_LONGEST_ANSWER = 20_000
 # The modules of this package that have a part in a verdict.
 _JUDGING = (
     "checks",
@@ -320,9 +322,15 @@ def _write(nbgrader: NbGrader, book: Gradebook, hand_in: HandIn, outcome: Outcom
     if handed_in_at:
         _replace(folder / "timestamp.txt", handed_in_at)
     receipt = {"fingerprint": fingerprint, "items": outcome.items, "ungradable": outcome.ungradable}
-    receipt["seed"] = outcome.seed
+    receipt |= {"seed": outcome.seed, "answers": _answers(notebook)}
     _replace(folder / RECEIPT, json.dumps(receipt))
     return Marked(hand_in.student, hand_in.chapter, outcome.items, outcome.ungradable)
+
+
+def _answers(notebook: NotebookNode) -> dict[str, str]:
+    """The text of each answer in code: kept beside the verdicts, so that a class is looked through in seconds."""
+    cells = [(cell, cell.metadata.get("nbgrader", {})) for cell in notebook.cells if cell.cell_type == "code"]
+    return {about.grade_id: cell.source[:_LONGEST_ANSWER] for cell, about in cells if about.get("solution")}
 
 
 def _replace(path: Path, text: str) -> None:

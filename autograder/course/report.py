@@ -114,6 +114,10 @@ def run(
         print(f"autograder: stopped, {left} of {len(hand_ins)} still to grade; run it again to go on", file=sys.stderr)
     elif any(one.ungradable for one in marked):
         status = UNGRADABLE
+    if status != INTERRUPTED:
+        from autograder import insights  # only now: workers were not to wait for it
+
+        print(f"What the class got wrong: {insights.run(course, course.chapters, nbgrader).as_uri()}")
     return status
 
 
