@@ -302,7 +302,9 @@ def look_into(
                 _discriminate(insight, own, totals)
             exercises.append(insight)
         times = _times(chapter, handed_in, marks)
-        late = sum(marks.times[key] > marks.due[key] for key in _keys(handed_in) if key in marks.due.keys() & marks.times)
+        late = sum(
+            marks.times[key] > marks.due[key] for key in _keys(handed_in) if key in marks.due.keys() & marks.times
+        )
         shown.append(ChapterInsight(chapter.folder, chapter.title, len(handed_in), late, times, exercises))
     return Insights(course, len(totals), shown, _lines([c.folder for c in shown], of_chapter))
 

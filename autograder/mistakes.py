@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from autograder.answers import Answer
 
+# What stands between the facts and the mistake in the messages of checks.
+_CAUSE = ". likely cause: "
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -61,9 +64,11 @@ def name_mistake(message: str, mistakes: Iterable[Mistake]) -> Mistake | None:
         mistakes: of its exercise.
 
     Returns:
-        The mistake whose phrase the message contains, the longest phrase where there are several; None if no wrong
-        answer on record makes it.
+        The mistake whose phrase the message contains: one in what it says is the likely cause before one in the facts,
+        and the longest where there are several. None if no wrong answer on record makes it.
     """
     text = message.lower()
     told = [mistake for mistake in mistakes if mistake.says.lower() in text]
+    cause = text.partition(_CAUSE)[2]
+    told = [mistake for mistake in told if mistake.says.lower() in cause] or told
     return max(told, key=lambda mistake: len(mistake.says), default=None)

@@ -1,15 +1,14 @@
-"""What a class got wrong: the mistakes that were planted are named, and nothing that a student wrote acts on the page."""
+"""What a class got wrong: planted mistakes are named, and nothing that a student wrote acts on the page."""
 
 import csv
 import json
-import random
+import runpy
 from html.parser import HTMLParser
 
-import nbformat
 import pytest
 from typer.testing import CliRunner
 
-from autograder import cli, insights, kill_table
+from autograder import cli, insights
 from autograder.answers import Answer
 from autograder.course import find_course
 from autograder.mistakes import Mistake, catalogue, name_mistake
@@ -95,70 +94,17 @@ def test_a_class_on_one_page(course, hand_in, monkeypatch):
     assert [(r["mistake"], r["students"]) for r in rows if r["exercise"] == "double"] == [("double/signs", "2")]
 
 
-def planted_class(chapters, verdicts, students: int, seed: int = 0):
-    """A class whose mistakes are known: each wrong answer was judged once, and students draw from the verdicts.
-
-    Args:
-        chapters: of the course.
-        verdicts: (exercise, says, message, source) of each answer on record that was judged.
-        students: how many.
-        seed: of the draw.
-
-    Returns:
-        The verdicts as `grade` records them, and for each (student, exercise) the planted phrase, None if right.
-    """
-    draw = random.Random(seed)
-    of: dict[str, list[tuple]] = {}
-    for exercise, *rest in verdicts:
-        of.setdefault(exercise, []).append(rest)
-    recorded, planted = [], {}
-    for number in range(students):
-        student, skill = f"s{number:04}", draw.betavariate(4, 2)
-        for chapter in chapters:
-            items, answers = [], {}
-            for exercise in chapter.exercises:
-                if exercise.kind == "written":
-                    continue
-                right = draw.random() < skill
-                says, message, source = draw.choice([v for v in of[exercise.name] if (v[0] is None) == right])
-                planted[student, exercise.name] = says
-                answers[exercise.name] = source
-                status = "failed" if message else "passed"
-                earned = 0.0 if message else exercise.points
-                item = {"grade_id": f"{exercise.name}_check", "status": status, "points": earned}
-                items.append(item | {"max_points": exercise.points, "message": message})
-            recorded.append(insights.Verdicts(student, chapter.folder, items, answers))
-    return recorded, planted
-
-
-def precision_and_recall(found: insights.Insights, planted, known) -> tuple[float, float]:
-    """How many of the named mistakes were planted, and how many of the planted ones were named, counted by students."""
-    truth: dict[str, int] = {}
-    for (_, exercise), says in planted.items():
-        if says is not None:
-            made = next(m.id for m in known[exercise] if m.says == says)
-            truth[made] = truth.get(made, 0) + 1
-    named = {m.id: m.count for c in found.chapters for e in c.exercises for m in e.mistakes if m.named}
-    right = sum(min(count, truth.get(made, 0)) for made, count in named.items())
-    return right / sum(named.values()), right / sum(truth.values())
-
-
-def test_planted_mistakes_of_a_thousand_students_are_named(monkeypatch):
+def test_planted_mistakes_of_a_thousand_students_are_named(repository):
+    bench = runpy.run_path(str(repository / "benchmarks/insights.py"))
     course = find_course()
     chapters = course.select(["01", "02"])
-    verdicts, known = [], {}
-    for chapter in chapters:
-        path = course.solution(chapter)
-        notebook = nbformat.read(path, as_version=4)
-        monkeypatch.chdir(path.parent)
-        known |= insights.mistakes_of(chapter)
-        for answer in kill_table.answers(chapter):
-            if not answer.forged:
-                judged = kill_table.judge_in_notebook(notebook, answer)
-                cell = kill_table.cell_of(notebook, answer.exercise).source
-                verdicts.append((answer.exercise, answer.says, judged.message, answer.cell(cell)))
-    recorded, planted = planted_class(chapters, verdicts, 1000)
-    found = insights.look_into("c", chapters, recorded, insights.Marks(), {c.folder: known for c in chapters}, {})
-    precision, recall = precision_and_recall(found, planted, known)
+    planted = bench["plant"](chapters, bench["judge_once"](course, chapters), 1000)
+    precision, recall = bench["precision_and_recall"](chapters, planted)
     assert precision >= 0.95 and recall >= 0.95, (precision, recall)
-    assert len(insights.render(found)) > 10_000
+    verdicts = [one.verdicts for one in planted]
+    known = {chapter.folder: insights.mistakes_of(chapter) for chapter in chapters}
+    found = insights.look_into("course", chapters, verdicts, insights.Marks(), known, {})
+    wrong = sum(says is not None for one in planted for says in one.planted.values())
+    assert sum(m.count for c in found.chapters for e in c.exercises for m in e.mistakes) == wrong
+    assert all(e.discrimination > 0.2 for c in found.chapters for e in c.exercises if e.kind == "code")
+    assert insights.render(found).count("<details>") > 50
