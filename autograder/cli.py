@@ -131,7 +131,7 @@ def insights(
     show: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
 ) -> None:
     """Write a page of what the class got wrong, by named mistake; and the same as JSON and CSV."""
-    from autograder import insights
+    from autograder.course import insights
 
     course = _with_solutions()
     page = insights.run(course, course.select(chapters))

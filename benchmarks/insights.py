@@ -17,10 +17,10 @@ from pathlib import Path
 
 import nbformat
 
-from autograder import gradebook, insights, kill_table
-from autograder.classroom import RECEIPT
-from autograder.course import Chapter, Course, find_course
-from autograder.mistakes import name_mistake
+from autograder.course import gradebook, insights, proof
+from autograder.course.batch import RECEIPT
+from autograder.course.curriculum import Chapter, Course, find_course
+from autograder.course.mistakes import name_mistake
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ def judge_once(course: Course, chapters: Iterable[Chapter]) -> list[Judged]:
         path = course.solution(chapter)
         notebook = nbformat.read(path, as_version=4)
         with contextlib.chdir(path.parent):
-            for answer in kill_table.answers(chapter):
+            for answer in proof.answers(chapter):
                 if not answer.forged:
-                    message = kill_table.judge_in_notebook(notebook, answer).message
-                    text = answer.cell(kill_table.cell_of(notebook, answer.exercise).source)
+                    message = proof.judge_in_notebook(notebook, answer).message
+                    text = answer.cell(proof.cell_of(notebook, answer.exercise).source)
                     judged.append(Judged(answer.exercise, answer.says, message, text))
     return judged
 

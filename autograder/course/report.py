@@ -115,7 +115,7 @@ def run(
     elif any(one.ungradable for one in marked):
         status = UNGRADABLE
     if status != INTERRUPTED:
-        from autograder import insights  # only now: workers were not to wait for it
+        from autograder.course import insights  # only now: workers were not to wait for it
 
         print(f"What the class got wrong: {insights.run(course, course.chapters, nbgrader).as_uri()}")
     return status

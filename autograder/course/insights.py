@@ -23,10 +23,10 @@ from markupsafe import Markup
 from nbgrader.api import Assignment, BaseCell, Grade, Gradebook, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps.baseapp import NbGrader
 
-from autograder import gradebook
-from autograder.classroom import RECEIPT
-from autograder.course import Chapter, Course, CourseError, Exercise
-from autograder.mistakes import Mistake, catalogue, name_mistake
+from autograder.course import gradebook
+from autograder.course.batch import RECEIPT
+from autograder.course.curriculum import Chapter, Course, CourseError, Exercise
+from autograder.course.mistakes import Mistake, catalogue, name_mistake
 from autograder.plain import cell, plain
 
 # So many answers with a mistake are looked through for the one that occurs most often.
@@ -51,7 +51,7 @@ class Found:
     """A mistake in a class: how many students made it, and an answer that makes it.
 
     Attributes:
-        id: stable, see `autograder.mistakes`.
+        id: stable, see `autograder.course.mistakes`.
         name: what the wrong answers on record are called; of a mistake that is not on record, the kind of its message.
         named: whether it is on record.
         says: a message that students were shown.
