@@ -1,40 +1,48 @@
-// Chapter 06: how large the gradient is at each depth, for each way to initialise, with and without residuals and norm.
+// Chapter 06: how large the gradient is at the input of a deep stack, and how far apart its outputs stay, for each way to
+// initialise, with and without residuals and norm.
 
 import { lineChart } from "./lib/chart.js";
-import { h, menu } from "./lib/dom.js";
+import { h, menu, number } from "./lib/dom.js";
 
 const NAMES = { initialisation: "Initialisation", residual: "Residual", norm: "Norm" };
+const LEAST = 1e-30; // what is smaller was not told apart
 
 /**
  * @param {HTMLElement} element - where to.
- * @param {{cases: {initialisation: string, residual: string, norm: string, gradients: number[]}[]}} data - for each case the
- *   gradient's norm at each depth, the input's first.
+ * @param {{depths: number[], cases: {initialisation: string, residual: string, norm: string, gradients: number[], spreads: number[]}[]}} data -
+ *   how many layers the stacks have; for each case and depth the gradient at the input, of a gradient of size 1 at the output, and the
+ *   spread of the outputs, 0 to 1.
  */
-export function render(element, { cases }) {
+export function render(element, { depths, cases }) {
   const options = Object.fromEntries(Object.keys(NAMES).map((name) => [name, [...new Set(cases.map((one) => String(one[name])))]]));
   const chosen = Object.fromEntries(Object.keys(NAMES).map((name) => [name, options[name][0]]));
   const menus = Object.keys(NAMES).map((name) => menu(NAMES[name], options[name], 0, (i) => { chosen[name] = options[name][i]; draw(); }).row);
-  const [chart, told] = [h("div"), h("p", { "aria-live": "polite" })];
-  element.append(h("div", { class: "live-controls" }, menus), chart, told,
-    h("p", { class: "live-key" }, "Thick: the case that is chosen. Faint: all others. Each step up is ten times as much."));
-  const log = (value) => Math.log10(Math.max(value, 1e-38));
+  const [charts, told] = [h("div", { class: "live-charts" }), h("p", { "aria-live": "polite" })];
+  element.append(h("div", { class: "live-controls" }, menus), told, charts,
+    h("p", { class: "live-key" }, "Thick: the case that is chosen. Faint: all others. The gradient's axis goes up in powers of ten."));
+  const log = (value) => Math.log10(Math.max(value, LEAST));
   const all = cases.flatMap((one) => one.gradients.map(log));
   const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
   const step = Math.max(1, Math.ceil((high - low) / 7));
-  const ticks = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => low + i * step).map((at) => ({ at, text: power(at) }));
+  const from = Math.ceil(low / step) * step; // so that 1 is on the axis
+  const ticks = Array.from({ length: Math.floor((high - from) / step) + 1 }, (_, i) => from + i * step).map((at) => ({ at, text: power(at) }));
+  const parts = [0, 0.5, 1].map((at) => ({ at, text: String(at) }));
   draw();
 
   function draw() {
     const now = cases.find((one) => Object.keys(NAMES).every((name) => String(one[name]) === chosen[name]));
-    const line = (one, kind) => ({ points: one.gradients.map((value, depth) => [depth, log(value)]), kind });
-    const others = cases.filter((one) => one !== now).map((one) => line(one, "faint"));
     if (now) {
-      const ratio = now.gradients[0] / now.gradients.at(-1);
-      const times = ratio >= 1 ? `${short(ratio)} times as large as` : `${short(1 / ratio)} times smaller than`;
-      told.textContent = `At the input the gradient is ${short(now.gradients[0])}, ${times} at the last layer (${short(now.gradients.at(-1))}).`;
+      told.textContent = `Through ${depths.at(-1)} layers, a gradient of size 1 at the output arrives at the input as ${short(now.gradients.at(-1))}; ` +
+        `the outputs of different inputs keep a spread of ${number(now.spreads.at(-1))}.`;
     } else told.textContent = "This combination was not measured.";
-    const lines = now ? [...others, line(now, "main")] : others;
-    chart.replaceChildren(lineChart(told.textContent, { x: "depth (0: the input)", y: "size of the gradient" }, lines, { low, high, ticks }));
+    const lines = (values) => {
+      const line = (one, kind) => ({ points: depths.map((depth, i) => [depth, values(one)[i]]), kind });
+      const others = cases.filter((one) => one !== now).map((one) => line(one, "faint"));
+      return now ? [...others, line(now, "main")] : others;
+    };
+    charts.replaceChildren(
+      lineChart(`The gradient at the input by the number of layers. ${told.textContent}`, { x: "layers", y: "gradient at the input" }, lines((one) => one.gradients.map(log)), { low, high, ticks }),
+      lineChart(`The spread of the outputs by the number of layers. ${told.textContent}`, { x: "layers", y: "spread of the outputs" }, lines((one) => one.spreads), { low: 0, high: 1, ticks: parts }));
   }
 }
 
@@ -44,6 +52,7 @@ function power(exponent) {
 }
 
 function short(value) {
+  if (value <= LEAST) return `less than ${power(Math.log10(LEAST))}`;
   if (value >= 0.01 && value < 10000) return String(Number(value.toPrecision(2)));
   const exponent = Math.floor(Math.log10(value));
   return `${(value / 10 ** exponent).toFixed(0)} · ${power(exponent)}`;

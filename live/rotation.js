@@ -38,7 +38,7 @@ export function render(element, data) {
     const values = points.map((point) => point[1]);
     const [low, high] = [Math.min(...values, 0), Math.max(...values, 0)];
     const ticks = [low, 0, high].filter((v, i, all) => all.indexOf(v) === i).map((at) => ({ at, text: number(at, 1) }));
-    chart.replaceChildren(lineChart(`The dot product falls from ${number(values[0], 1)} at distance 0; at distance ${distance} it is ${number(now)}`,
+    chart.replaceChildren(lineChart(`The dot product is ${number(values[0], 1)} at distance 0 and ${number(now)} at distance ${distance}`,
       { x: "distance in positions", y: "dot product" }, [{ points, kind: "main" }], { low, high, ticks }, [distance, now]));
   }
 

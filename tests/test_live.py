@@ -262,7 +262,13 @@ def classifier(chapters) -> tuple[dict, torch.nn.Module]:
 
 ENGLISH, GERMAN = ["two", "dogs", "run", "</s>"], ["<s>", "Zwei", "Hunde", "rennen", "</s>"]
 CASES = [
-    {"initialisation": i, "residual": r, "norm": n, "gradients": [10.0 ** (d - 12), 1e-3, 1.0]}
+    {
+        "initialisation": i,
+        "residual": r,
+        "norm": n,
+        "gradients": [1.0, 1e-3, 10.0 ** (d - 12)],
+        "spreads": [0.9, 0.5, 0.1],
+    }
     for d, i in enumerate(("torch's", "He"))
     for r in ("without", "with")
     for n in ("none", "pre-norm")
@@ -270,7 +276,7 @@ CASES = [
 DATA = {
     "alignments": {"sentences": [{"german": GERMAN, "english": ENGLISH, "weights": _softmax(4, 5)}] * 2},
     "beam": {},
-    "gradients": {"cases": CASES},
+    "gradients": {"depths": [1, 5, 50], "cases": CASES},
     "heads": {"rows": ENGLISH, "columns": GERMAN, "weights": _softmax(2, 3, 4, 5)},
     "journey": {},
     "mask": {},
