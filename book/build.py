@@ -180,7 +180,8 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
     """
     solved, _ = ClearHiddenTests().preprocess(copy.deepcopy(notebook), {})
     unsolved, _ = ClearSolutions().preprocess(copy.deepcopy(solved), {})
-    cells, solutions, predicted = [], [], False
+    cells, solutions = [], []
+    predicted = shown = False  # the reader was asked for a prediction; its result has come
     for cell, handed_out in zip(solved.cells, unsolved.cells, strict=True):
         about = cell.metadata.get("nbgrader", {})
         heading = cell.cell_type == "markdown" and cell.source.startswith("#")
@@ -188,12 +189,17 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
             cells += solutions
             solutions = []
         if cell.cell_type == "code":
+            predicted = predicted and not about  # the cells of an exercise are folded in their own way
+            shown = shown or bool(cell.outputs)
             cells.append(_code(cell, about, handed_out, predicted and bool(cell.outputs)))
             if about.get("solution"):
                 solutions.append(_solution(cell))
         else:
             cells.append(_markdown(cell, about))
-            predicted = "**Predict" in cell.source
+            if "**Predict" in cell.source:
+                predicted, shown = True, False
+            elif shown or heading:
+                predicted = False
             if cell.source.startswith("<details>"):
                 cells += solutions
                 solutions = []

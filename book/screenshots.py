@@ -1,10 +1,14 @@
-"""Film the translator in the book, for the README and for readers without JavaScript.
+"""Take the README's pictures: a film of the book's translator, a page of the book, twelve heads, the marks of a class.
 
-Usage: `make book`, then `python book/screenshots.py`. It writes `images/screenshots/translator.gif`.
+Usage: `make book`, then `python book/screenshots.py`. The marks take minutes: the class is graded first. The film also
+stands in the book for readers without JavaScript.
 """
 
+import html
 import io
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,29 +16,67 @@ from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "book/_build/html"
 COLOURS = 64  # of the film: fewer make it smaller
 
 
 def main() -> None:
-    """Write the film."""
-    index = ROOT / "book/_build/html/index.html"
-    if not index.is_file():
-        sys.exit(f"{index} is not there: run `make book` first")
+    """Write the pictures."""
+    if not (SITE / "index.html").is_file():
+        sys.exit(f"{SITE / 'index.html'} is not there: run `make book` first")
+    pictures = {"translator.gif": write_film, "chapter.png": write_chapter, "translation.png": write_heads}
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(index.as_uri())
-        write_film(page, ROOT / "images/screenshots/translator.gif")
+        for name, write in (pictures | {"marks.png": write_marks}).items():
+            page = browser.new_page(device_scale_factor=1 if name.endswith("gif") else 1.5)
+            write(page, ROOT / "images/screenshots" / name)
+            page.close()
         browser.close()
+
+
+def write_chapter(page: Page, file: Path) -> None:
+    """A page of the book: code, a question, and the figure that answers it."""
+    page.set_viewport_size({"width": 1280, "height": 860})
+    page.goto((SITE / "chapters/03_queries_keys_values/queries_keys_values.html").as_uri())
+    asked = page.locator("p", has_text="Predict the picture: where will").first
+    page.locator("details", has_text="Show the result").evaluate_all("all => all.forEach((one) => (one.open = true))")
+    asked.evaluate("asked => scrollTo(0, asked.getBoundingClientRect().top + scrollY - 380)")
+    page.wait_for_timeout(500)  # the contents beside it follow
+    page.screenshot(path=file)
+
+
+def write_heads(page: Page, file: Path) -> None:
+    """The heads of chapter 10's translation, and one of them large."""
+    page.set_viewport_size({"width": 1000, "height": 1200})
+    page.goto((SITE / "chapters/10_multi30k_translator/multi30k_translator.html").as_uri())
+    figure = page.locator("[data-figure=heads] .live")
+    figure.get_by_role("button", name="layer 1, head 0", exact=True).click()
+    page.mouse.move(0, 0)
+    figure.screenshot(path=file)
+
+
+def write_marks(page: Page, file: Path) -> None:
+    """The marks that `make grade` prints."""
+    command = [Path(sys.executable).with_name("autograder"), "example-class"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"COLUMNS": "120"})
+    if "total" not in done.stdout:
+        sys.exit(f"the example class was not graded:\n{done.stderr}")
+    marks = done.stdout[done.stdout.index("Marks") :].strip()
+    style = "background: #1b2030; border-radius: 12px; color: #f0f2f5; display: inline-block; padding: 20px 24px"
+    told = f'<b style="color: #8cd0ff">$ make grade</b>\n{html.escape(marks)}'
+    page.set_content(f'<pre style="{style}; font: 16px/1.4 DejaVu Sans Mono, monospace">{told}</pre>')
+    page.locator("pre").screenshot(path=file, omit_background=True)
 
 
 def write_film(page: Page, file: Path) -> None:
     """Film the translator on a page: one picture for each piece of the translation, as it is chosen.
 
     Args:
-        page: the book's first page, open.
+        page: the book's first page, open, or an empty one.
         file: the GIF; an old one is replaced.
     """
+    if page.url == "about:blank":
+        page.goto((SITE / "index.html").as_uri())
     figure = page.locator("[data-figure=translator] .live")
     page.set_viewport_size({"width": 1000, "height": 1800})  # all of the figure is seen at once
     page.evaluate("window.scrollTo(0, 0)")

@@ -116,6 +116,9 @@ def test_what_is_to_be_predicted_is_folded(build):
     folded = ["hide-output"]
     assert [cell.metadata.get("tags") for cell in page.cells] == [None, None, folded, folded, None, None]
     assert page.cells[2].metadata.mystnb.code_prompt_show == "Show the result"
+    between = [nbformat.v4.new_markdown_cell("How it is measured."), *cells[2:]]
+    page = build.as_page(nbformat.v4.new_notebook(cells=[*cells[:2], *between]))  # a remark before the result
+    assert [cell.metadata.get("tags") for cell in page.cells] == [None, None, None, folded, folded, None, None]
 
 
 def test_a_live_figure_has_its_place_and_its_picture(build):
