@@ -28,7 +28,6 @@ import numpy as np
 import sentencepiece
 import torch
 import torch.nn.functional as F
-from intervals import bleu_counts, bleu_difference, bleu_interval
 from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
 from sacrebleu.metrics import BLEU
 from subwords import EOS, PAD, SOS, train_subwords
@@ -36,6 +35,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torchtext import data
 
+from attention_course.bleu import TOKENS, bleu_counts, bleu_difference, bleu_interval
 from attention_course.data import (
     cache_folder,
     caption_batches,
@@ -63,7 +63,6 @@ CONSENSUS = (
     "BLEU against all of them, in lower-cased tokens."
 )
 BEAM = 5
-TOKENS = BLEU(tokenize="none", smooth_method="none")  # chapter 10's `corpus_bleu`, of tokens put beside each other
 FILES = {"valid": "val", "test": "test2016"}
 TRANSFORMER = {
     "units": "subwords",

@@ -14,6 +14,8 @@ import pytest
 import torch
 from sacrebleu.metrics import BLEU
 
+from attention_course.bleu import bleu_counts, bleu_difference, bleu_interval, bleu_of
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -185,14 +187,14 @@ def test_a_paired_difference_ignores_what_both_models_share():
 
 
 def test_bleu_from_counts_is_bleu():
-    intervals, metric = load("intervals"), BLEU(lowercase=True)
+    metric = BLEU(lowercase=True)
     references = ["A man in a blue shirt is standing on a ladder.", "Two dogs play in the snow.", "A girl sings."]
     worse = ["A man in a shirt stands on a ladder.", "Two dogs run through snow.", "A girl is singing."]
-    one, other = (intervals.bleu_counts(metric, texts, references) for texts in (references, worse))
-    assert math.isclose(intervals.bleu_of(metric, other.sum(0)), metric.corpus_score(worse, [references]).score)
-    difference, low, high = intervals.bleu_difference(metric, one, other)
+    one, other = (bleu_counts(metric, texts, references) for texts in (references, worse))
+    assert math.isclose(bleu_of(metric, other.sum(0)), metric.corpus_score(worse, [references]).score)
+    difference, low, high = bleu_difference(metric, one, other)
     assert 0 < low <= difference <= high
-    low, high = intervals.bleu_interval(metric, other)
+    low, high = bleu_interval(metric, other)
     assert low < metric.corpus_score(worse, [references]).score < high
 
 

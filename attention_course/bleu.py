@@ -1,0 +1,45 @@
+"""BLEU of a corpus from what its sentences count, so that drawing the sentences anew costs next to nothing."""
+
+import numpy as np
+from sacrebleu.metrics import BLEU
+
+SAMPLES = 1000  # how often the sentences are drawn anew
+TOKENS = BLEU(tokenize="none", smooth_method="none")  # of tokens with spaces between them: chapter 10's `corpus_bleu`
+
+
+def draws(count: int) -> np.ndarray:
+    """How often each of `count` sentences is in each sample, `(SAMPLES, count)`; always the same draws."""
+    return np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=SAMPLES)
+
+
+def bleu_counts(metric: BLEU, hypotheses: list[str], references: list[str]) -> np.ndarray:
+    """What BLEU adds up over sentences, `(N, 10)`: n-grams found and n-grams written, both lengths."""
+    rows = []
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        score = metric.corpus_score([hypothesis], [[reference]])  # `sentence_score` warns each time
+        rows.append([*score.counts, *score.totals, score.sys_len, score.ref_len])
+    return np.array(rows)
+
+
+def bleu_of(metric: BLEU, sums: np.ndarray) -> float:
+    """Corpus BLEU of summed counts, `(10,)`."""
+    n = (len(sums) - 2) // 2
+    numbers = [int(value) for value in sums]
+    return BLEU.compute_bleu(
+        numbers[:n], numbers[n : 2 * n], *numbers[2 * n :], smooth_method=metric.smooth_method
+    ).score
+
+
+def bleu_interval(metric: BLEU, counts: np.ndarray) -> list[float]:
+    """The 95 % interval of corpus BLEU when the sentences are drawn anew, `[low, high]`."""
+    scores = [bleu_of(metric, sums) for sums in draws(len(counts)) @ counts]
+    return [round(float(value), 2) for value in np.percentile(scores, [2.5, 97.5])]
+
+
+def bleu_difference(metric: BLEU, one: np.ndarray, other: np.ndarray) -> list[float]:
+    """BLEU of one minus BLEU of the other, and its 95 % interval; both have the same sentences in every sample."""
+    drawn = draws(len(one))
+    pairs = zip(drawn @ one, drawn @ other, strict=True)
+    differences = [bleu_of(metric, a) - bleu_of(metric, b) for a, b in pairs]
+    whole = bleu_of(metric, one.sum(axis=0)) - bleu_of(metric, other.sum(axis=0))
+    return [round(float(value), 2) for value in (whole, *np.percentile(differences, [2.5, 97.5]))]
