@@ -1320,6 +1320,15 @@ def check_learn_merges(function: Callable) -> None:
         wrong = {cause: f(copy, count) for cause, f in _MERGE_MISTAKES.items()}
         expect_merges(value, _merges(copy, count), f"learn_merges of {_listed(copy)}, count={count}", wrong)
         assert words == copy, "the dict of words was changed: work on a copy"
+    assert place(_words_after, beside=function)(function, {"her": 4, "here": 2}, 2) == {"her": 4, "here": 2}, (
+        "the dict of words was changed: work on a copy"
+    )
+
+
+def _words_after(function, words, count):
+    """What the dict holds after the call: seen where the function runs, which in the grader gets a copy of it."""
+    function(words, count)
+    return words
 
 
 def _listed(words: _Words) -> str:
