@@ -629,27 +629,22 @@ def write_alignments(root: Path, path: Path) -> None:
     attention, how much of each source token went into it, `<sos>` and `<eos>` at the ends included, in thousandths.
 
     Raises:
-        FileNotFoundError: one of the models has not been trained.
+        FileNotFoundError: one of the models has not been trained, or has not read the test captions.
     """
-    kept = []
-    for name in ("small_gru_attention", "small_gru"):
-        recipe = RECIPES[name]
-        captions = Captions(root, recipe)
-        model = new_model(recipe, captions.sizes)
-        model.load_state_dict(finished_weights(load_finished(root, name, 0, recipe)))
-        model.eval()
-        translations, weights = translate(model, captions.test), []
-        for example in captions.test[:60] if recipe["attention"] else []:
-            source, lengths = captions.test.fields["src"].process([example.src])
-            _, [looked] = gru_decode(model, source, lengths, source.shape[1] + 20)
-            weights.append((1000 * looked).round().int().tolist())
-        kept.append((captions.tokens(translations), weights))
-    (attended, weights), (without, _) = kept
+    name = "small_gru_attention"
+    (_, attended), (_, without) = read_answers([answers_path(root, "test", kind, "0") for kind in (name, "small_gru")])
+    captions = Captions(root, RECIPES[name])
+    model = new_model(RECIPES[name], captions.sizes)
+    model.load_state_dict(finished_weights(load_finished(root, name, 0, RECIPES[name])))
+    model.eval()
     rows = []
     for example, one, other in zip(captions.test, attended, without, strict=True):
         rows.append({"source": example.src, "reference": example.trg, "attention": one, "without": other})
-    for row, looked in zip(rows, weights, strict=False):
-        row["weights"] = looked
+    for row, example in zip(rows[:60], captions.test, strict=False):
+        source, lengths = captions.test.fields["src"].process([example.src])
+        written, [looked] = gru_decode(model, source, lengths, source.shape[1] + 20)
+        row["attention"] = captions.tokens(written)[0]
+        row["weights"] = (1000 * looked).round().int().tolist()
     unfinished = path.with_suffix(".part")
     unfinished.write_text("[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n")
     os.replace(unfinished, path)
