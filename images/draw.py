@@ -798,13 +798,13 @@ def seq2seq_attention(svg: ET.Element) -> None:
 def encoder_decoder(svg: ET.Element) -> None:
     """The whole transformer, pre-norm. Left, the encoder: source tokens are embedded, given positions, and go down a
     residual path through `depth` layers of attention and feed-forward, each behind a norm, to a final norm: the
-    memory. Right, the decoder: target tokens take the same way through self-attention, source attention (its keys and
+    memory. Right, the decoder: target tokens take the same way through self-attention, cross-attention (its keys and
     values are the memory), and feed-forward; a final norm and the projection tied to the embedding give the
     logits."""
     encoder = [("norm_1", "attention,\nsource mask"), ("norm_2", "feed_forward")]
     decoder = [
         ("norm_1", "self-attention,\ntarget mask"),
-        ("norm_2", "source attention,\nsource mask"),
+        ("norm_2", "cross-attention,\nsource mask"),
         ("norm_3", "feed_forward"),
     ]
     for x, side, tokens, layer in ((76, 1, "source (B, m)", encoder), (644, -1, "target (B, n)", decoder)):
@@ -814,7 +814,7 @@ def encoder_decoder(svg: ET.Element) -> None:
         box(svg, left, 120, 200, 36, "embed + positions")
         line(svg, (x, 157), (x, y), width=6, colour=OUTPUT)
         for norm, sublayer in layer:
-            y = branch(svg, x, y, [(norm, INPUT), (sublayer, KEY if sublayer.startswith("source") else QUERY)], side)
+            y = branch(svg, x, y, [(norm, INPUT), (sublayer, KEY if sublayer.startswith("cross") else QUERY)], side)
         box(svg, min(x - 26 * side, x + 218 * side), 170, 244, y - 162, fill="none", dashed=True)
         line(svg, (x, y), (x, y + 24), width=6, colour=OUTPUT)
         box(svg, x - 45, y + 24, 90, 36, "norm", INPUT)

@@ -552,7 +552,7 @@ _DECODER_LAYER_MUTANTS = [
     ),
     _decoder_layer("self-attention unmasked", "it sees the future", (_BACK, _BACK.replace(", mask)", ")"))),
     _decoder_layer(
-        "source attention unmasked",
+        "cross-attention unmasked",
         "does not get `memory_mask`",
         (_OVER, _OVER.replace(", memory_mask", "")),
     ),
