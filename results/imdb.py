@@ -4,17 +4,22 @@
     python results/imdb.py [--models logistic … transformer … mixture] [--seeds 0 1 2]
     python results/imdb.py --validate [--models …] [--set epochs=4 …]
     python results/imdb.py --compare
+    python results/imdb.py --ablate [--seeds 0]
+    python results/imdb.py --splits [--seeds 0 1 2]
 
 Every model reads the same tokens: the last 512 of each review. `--validate` holds the reviews of the last tenth of the
 training films back, reports on these and reads no test review: it is how to choose settings. Without it, models are
 trained on all 25,000 training reviews, and each reads the test reviews once, at the end. Means combine what finished
-models answered, and `--compare` asks of pairs of finished models which is better, on the same test reviews. A run goes
-on from its last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
+models answered, and `--compare` asks of pairs of finished models which is better, on the same test reviews. `--ablate`
+takes the transformer's recipe apart, on shorter texts and more held-out films, and compares each part's absence with
+the whole; `--splits` holds training reviews out at random and by film, to see what each promises. A run goes on from
+its last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
 import hashlib
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -27,7 +32,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torchtext import data
-from words_and_pairs import LogCountRatios, WordsAndPairs, word_vectors
+from words_and_pairs import WordsAndPairs
 
 from attention_course.data import (
     cache_folder,
@@ -38,6 +43,7 @@ from attention_course.data import (
     review_fields,
 )
 from attention_course.training import mixed_precision, save
+from attention_course.words import LogCountRatios, word_vectors
 
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "07_imdb_classification")  # where chapters find each other
@@ -48,7 +54,9 @@ import transformer_block as chapter_06  # noqa: E402
 from quick import keep_freed_memory, quicken  # noqa: E402
 
 EXPERIMENT = "Film reviews (IMDB), the last 512 tokens of each"
+TAKEN_APART = "Film reviews (IMDB), held-out films: the transformer's recipe taken apart"
 METRIC = "Accuracy in percent on the official test set, read once by each model after training"
+PROMISED = "Film reviews (IMDB): what a held-out tenth promises"
 WORDS, MAX_LEN, PAD = 30_000, 512, 1
 # Settings were chosen on the reviews of held-out training films.
 REGRESSIONS = {
@@ -76,15 +84,19 @@ TRANSFORMER = {
 NETWORKS = {
     "transformer": TRANSFORMER,
     "bag": TRANSFORMER,
+    "bag_own_rate": TRANSFORMER | {"rate": 5e-3},  # at the transformer's rate it has not learned all it can
     "pairs": TRANSFORMER | {"pairs_from": 2},  # pairs of words have a vector when as many training reviews hold them
 }
-# Each ingredient of the recipe, taken away.
+WHOLE = "the whole recipe"
+# The transformer with an ingredient of its recipe taken away, on shorter texts: it is the difference that counts.
 ABLATIONS = {
-    "first vectors": {"first_vectors": False},
-    "the larger ε of Adam for embeddings": {"embedding_eps": 1e-8},
-    "half of the word dropout": {"word_dropout": 0.25},
-    "β₂ of 0.98": {"betas": (0.9, 0.999)},
+    WHOLE: {},
+    "without first vectors": {"first_vectors": False},
+    "without word dropout": {"word_dropout": 0.0},
+    "with Adam's usual ε for embeddings": {"embedding_eps": 1e-8},
+    "with Adam's usual β₂": {"betas": (0.9, 0.999)},
 }
+ABLATION_LEN, ABLATION_FILMS = 128, 0.3  # tokens of each review; films held out
 # Means of probabilities, in which each kind of model has the same say, however many seeds it has.
 ENSEMBLES = {
     "mean": ["transformer"],
@@ -98,6 +110,7 @@ TITLES = {
     "bayes_words": "logistic regression, NB-weighted words",
     "bayes": "logistic regression, NB-weighted words, pairs and triples",
     "bag": "bag of embeddings",
+    "bag_own_rate": "bag of embeddings, a rate of its own",
     "transformer": "transformer, one block",
     "pairs": "transformer, one block, words and pairs",
     "mean": "mean of the transformers",
@@ -107,7 +120,9 @@ TITLES = {
 COMPARED = [
     ("bayes_words", "logistic"),
     ("bayes", "bayes_words"),
+    ("bag_own_rate", "bag"),
     ("transformer", "bag"),
+    ("transformer", "bag_own_rate"),
     ("transformer", "logistic"),
     ("transformer", "bayes_words"),
     ("transformer", "bayes"),
@@ -143,7 +158,7 @@ def ends(dataset: data.Dataset, longest: int) -> data.Dataset:
 
 
 def one_cycle(optimizer: torch.optim.Optimizer, total: int) -> torch.optim.lr_scheduler.LambdaLR:
-    """Warm-up over a tenth of the steps, then linearly to 0."""
+    """Warm-up over a tenth of the steps, to nine tenths of the rate, then linearly to 0."""
     return torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: chapter.warmup_factor(step + 1, total // 10) * max(0.0, 1 - step / total)
     )
@@ -158,7 +173,7 @@ def numbered(dataset: data.Dataset) -> list[np.ndarray]:
 def new_network(name: str, train: data.Dataset, settings: dict) -> nn.Module:
     """A transformer, or the bag of embeddings, with its first vectors."""
     words = len(train.fields["text"].vocab)
-    if name == "bag":
+    if name.startswith("bag"):
         model = Bag(words, settings["dim"])
     else:
         sizes = [settings[key] for key in ("dim", "heads", "depth")]
@@ -297,28 +312,91 @@ def combine(kinds: list[str], seeds: list[int], folder: Path) -> tuple[dict, Ten
     return cost_together(records), torch.stack(means).mean(dim=0)
 
 
+def right_of(runs: list[tuple[dict, Tensor]], labels: Tensor) -> Tensor:
+    """How often each review was classified rightly, a share of the runs, `(N,)`."""
+    return torch.stack([(probabilities.argmax(1) == labels).double() for _, probabilities in runs]).mean(0)
+
+
+def write_difference(experiment: str, model: str, seed: int | str, one: Tensor, other: Tensor) -> None:
+    """Keep the paired difference of two models, from what `right_of` says of each."""
+    difference = [round(100 * value, 2) for value in paired_difference(one.numpy(), other.numpy())]
+    comparison = {"experiment": experiment, "kind": "comparison", "model": model, "seed": seed}
+    write_run(comparison | {"measure": "accuracy", "difference": difference})
+    print(f"{model}: {difference}", flush=True)
+
+
 def compare(seeds: list[int], labels: Tensor, folder: Path) -> None:
     """Which of two models is better on the same reviews; the accuracy of one with several seeds is their mean."""
     for one, other in COMPARED:
         try:
-            right = [
-                torch.stack([(p.argmax(1) == labels).double() for _, p in answers_of(name, seeds, folder)]).mean(0)
-                for name in (one, other)
-            ]
+            right = [right_of(answers_of(name, seeds, folder), labels) for name in (one, other)]
         except FileNotFoundError as error:
             print(f"{TITLES[one]} against {TITLES[other]}: {error}", file=sys.stderr)
             continue
-        difference = [round(100 * value, 2) for value in paired_difference(*(r.numpy() for r in right))]
-        comparison = {
-            "experiment": EXPERIMENT,
-            "kind": "comparison",
-            "model": f"{TITLES[one]} − {TITLES[other]}",
-            "seed": 0 if {one, other} <= set(REGRESSIONS) else "+".join(map(str, seeds)),
-            "measure": "accuracy",
-            "difference": difference,
+        seed = 0 if {one, other} <= set(REGRESSIONS) else "+".join(map(str, seeds))
+        write_difference(EXPERIMENT, f"{TITLES[one]} − {TITLES[other]}", seed, *right)
+
+
+def ablate(seed: int, train: data.Dataset, held_out: data.Dataset, folder: Path) -> None:
+    """Train the transformer with each ingredient of its recipe taken away, and simple models on the same text."""
+    labels = torch.tensor([example.label for example in held_out.examples])
+    settings = TRANSFORMER | {"last": ABLATION_LEN}
+    runs = {TITLES["bayes_words"]: (run_regression, "bayes_words", REGRESSIONS["bayes_words"])}
+    runs |= {title: (run_network, "transformer", settings | change) for title, change in ABLATIONS.items()}
+    runs[TITLES["bag_own_rate"]] = run_network, "bag_own_rate", settings | NETWORKS["bag_own_rate"]
+    right = {}
+    for title, (run_model, name, chosen) in runs.items():
+        path = folder / "answers-ablation" / f"{title.replace(' ', '_')}-{seed}.pt"
+        if path.exists():
+            run, probabilities = torch.load(path, weights_only=True)
+        elif run_model is run_network:
+            run, probabilities = run_network(name, seed, chosen, train, held_out, folder)
+        else:
+            run, probabilities = run_regression(chosen, train, held_out)
+        save((run, probabilities), path)
+        value = 100 * chapter.accuracy(probabilities, labels)
+        write_run(
+            {
+                "experiment": TAKEN_APART,
+                "data": f"{len(train):,} reviews to train on, {len(held_out):,} of other films to measure with, "
+                f"the last {ABLATION_LEN} tokens of each",
+                "metric": "Accuracy in percent on the held-out films",
+                "model": title,
+                "seed": seed,
+                "values": {"accuracy": round(value, 3)},
+                "intervals": {"accuracy": accuracy_interval(value, len(held_out))},
+            }
+            | run
+        )
+        print(f"\n{title}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
+        right[title] = right_of([(run, probabilities)], labels)
+    for title in right.keys() - {WHOLE}:
+        write_difference(TAKEN_APART, f"{title} − {WHOLE}", seed, right[title], right[WHOLE])
+
+
+def try_splits(seed: int, train: data.Dataset) -> None:
+    """Measure one simple model on a tenth of the training reviews: a random one, and one that shares no film."""
+    tenth = len(train) // 10
+    at_random = set(random.Random(seed).sample(range(len(train)), tenth))
+    # Sorted by number, and reviews of one film have neighbouring numbers.
+    by_film = set(range(seed * tenth, (seed + 1) * tenth))
+    for title, held in {"held out at random": at_random, "held out by film": by_film}.items():
+        fields = list(train.fields.items())
+        parts = [[e for i, e in enumerate(train.examples) if (i in held) == late] for late in (False, True)]
+        rest, out = (data.Dataset(part, fields) for part in parts)
+        run, probabilities = run_regression(REGRESSIONS["logistic"], rest, out)
+        value = 100 * chapter.accuracy(probabilities, torch.tensor([e.label for e in out.examples]))
+        about = {
+            "experiment": PROMISED,
+            "data": f"{len(rest):,} training reviews to train on, {len(out):,} to measure with",
+            "metric": f"Accuracy in percent of the {TITLES['logistic']}; seed: another tenth",
+            "model": title,
+            "seed": seed,
+            "values": {"accuracy": round(value, 3)},
+            "intervals": {"accuracy": accuracy_interval(value, len(out))},
         }
-        print(f"{comparison['model']}: {difference}", flush=True)
-        write_run(comparison)
+        print(f"{title}, {seed}: {value:.2f}", flush=True)
+        write_run(about | run)
 
 
 def main() -> None:
@@ -328,7 +406,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--validate", action="store_true", help="report on held-out training films; keep nothing")
-    parser.add_argument("--ablate", action="store_true", help="the transformer on held-out films, less one ingredient")
+    parser.add_argument("--ablate", action="store_true", help="the transformer's recipe taken apart, on held-out films")
+    parser.add_argument("--splits", action="store_true", help="what a random tenth promises, and one of other films")
     parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")
     given = parser.parse_args()
@@ -341,24 +420,25 @@ def main() -> None:
         sys.exit("error: the full data are not there: python data/download.py")
     keep_freed_memory()
     text, label = review_fields()
-    train, test = (ends(reviews, MAX_LEN) for reviews in load_reviews(root, text, label))
-    held_out = given.validate or given.ablate
-    if held_out:
-        train, test = hold_out_films(train, 0.1)
+    last = ABLATION_LEN if given.ablate else MAX_LEN
+    train, test = (ends(reviews, last) for reviews in load_reviews(root, text, label))
+    if given.validate or given.ablate:
+        train, test = hold_out_films(train, ABLATION_FILMS if given.ablate else 0.1)
     text.build_vocab(train, max_size=WORDS)
     together = "+".join(map(str, given.seeds))
     labels = torch.tensor([example.label for example in test.examples])
     folder = cache_folder(root)
-    answers = folder / ("answers-validation" if held_out else "answers-test-last-512")
+    answers = folder / ("answers-validation" if given.validate else "answers-test-last-512")
     if given.compare:
         compare(given.seeds, labels, answers)
         return
+    if given.splits:
+        for seed in given.seeds:
+            try_splits(seed, train)
+        return
     if given.ablate:
         for seed in given.seeds:
-            for title, change in {"nothing": {}, **ABLATIONS}.items():
-                run, probabilities = run_network("transformer", seed, TRANSFORMER | change, train, test, folder)
-                value = 100 * chapter.accuracy(probabilities, labels)
-                print(f"\nless {title}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
+            ablate(seed, train, test, folder)
         return
     for name in given.models:
         for seed in given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]:

@@ -15,6 +15,7 @@ import torch
 from sacrebleu.metrics import BLEU
 
 from attention_course.bleu import bleu_counts, bleu_difference, bleu_interval, bleu_of
+from attention_course.words import LogCountRatios, word_vectors
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -266,7 +267,7 @@ REVIEWS = [np.array(numbers) for numbers in ([2, 3, 4, 0, 2, 3], [3, 4, 2, 3, 1,
 def test_n_grams_weigh_what_the_log_of_their_ratio_says():
     texts = [["good", "film"], ["good", "good"], ["bad", "film"], ["not", "good"]]
     reviews = [SimpleNamespace(text=text) for text in texts]
-    weigher = load("words_and_pairs").LogCountRatios(longest=2, min_df=1)
+    weigher = LogCountRatios(longest=2, min_df=1)
     table = weigher.fit_transform(reviews, [1, 1, 0, 0]).toarray()
     number = weigher.counter.vocabulary_
     # Reviews that hold each n-gram, and one more: positive ones 3 of "good", negative ones 2; 8 n-grams.
@@ -300,7 +301,7 @@ def test_words_in_the_same_company_have_close_vectors():
     # Words 2 to 4 stand beside 8 to 11, words 5 to 7 beside 12 to 15.
     starts = chance.integers(0, 2, 400)
     reviews = [np.array([chance.integers(2, 5) + 3 * s, chance.integers(8, 12) + 4 * s]) for s in starts]
-    vectors = load("words_and_pairs").word_vectors(reviews, words=16, dim=4, window=2)
+    vectors = word_vectors(reviews, words=16, dim=4, window=2)
     assert vectors.shape == (16, 4)
     torch.testing.assert_close(vectors[2:].norm(dim=1), torch.ones(14))
     alike = vectors[2:8] @ vectors[2:8].T
