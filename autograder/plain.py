@@ -21,3 +21,8 @@ def cell(value: object) -> object:
         text = plain(value)
         return f"'{text}" if value.lstrip().startswith(_FORMULA) else text
     return value
+
+
+def shown(text: str) -> str:
+    """A text of several lines for a page: as `plain`, but for line ends and tabs."""
+    return "\n".join(plain(line.expandtabs(4)) for line in text.split("\n"))

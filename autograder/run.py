@@ -96,6 +96,8 @@ class _Failure:
     status: str
     message: str
     traceback: str = ""
+    maps: str = ""
+    """expected beside got, as HTML that the check drew"""
 
 
 def grade_notebook(
@@ -648,7 +650,7 @@ def _execute_check(
         return _Failure("timeout", told), None, None
     except AssertionError as error:
         message = clean(str(error), 4000) or _failed_line(error, part)
-        return _Failure("failed", message, _told_by_student(error)), None, error
+        return _Failure("failed", message, _told_by_student(error), _drawn(error)), None, error
     except BaseException as error:
         if not hasattr(error, "student_type") and isinstance(error, NameError | ImportError | SyntaxError):
             return (
@@ -701,6 +703,15 @@ def _told_by_student(error: BaseException) -> str:
     return getattr(error, "student_traceback", "")
 
 
+def _drawn(error: AssertionError) -> str:
+    """The heat maps of a wrong tensor; a picture that cannot be drawn costs nothing."""
+    draw = getattr(error, "heat_maps", None)
+    try:
+        return draw() if draw else ""
+    except (RuntimeError, TypeError, ValueError):
+        return ""
+
+
 def _student_failure(error: BaseException) -> _Failure:
     """What an exception other than a failed assertion says about the student's code."""
     told = _told_by_student(error)
@@ -726,6 +737,9 @@ def _conclude(part: Part, failure: _Failure | None, points: float | None = None)
     part.cell.outputs = []
     if failure:
         part.cell.outputs = [_error_output(failure)]
+        if failure.maps:
+            shown = NotebookNode({"text/html": failure.maps, "text/plain": "expected beside got"})
+            part.cell.outputs.append(NotebookNode(output_type="display_data", metadata=NotebookNode(), data=shown))
         return Item(part.name, failure.status, 0.0, most, failure.message)
     if points is None:
         return Item(part.name, "passed", most, most, "")

@@ -35,6 +35,10 @@ class Mismatch(AssertionError):
         super().__init__(message)
         self.got, self.expected = got.detach(), expected.detach()
 
+    def heat_maps(self) -> str:
+        """Expected and got side by side as HTML; empty where they cannot be shown like that."""
+        return _heat_maps(self.expected, self.got)
+
 
 class CheckFailed(AssertionError):
     """A failed check: in place of a traceback IPython shows its card, a few lines that begin with the exercise."""
@@ -80,7 +84,7 @@ def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                     f"{name} is not written yet: fill it in above, run its cell, then this one."
                 ) from None
             except Exception as error:
-                if isinstance(error, Mismatch) and (maps := _heat_maps(error.expected, error.got)):
+                if isinstance(error, Mismatch) and (maps := error.heat_maps()):
                     _show(maps, f"{name}: expected {error.expected.tolist()}, got {error.got.tolist()}")
                 raise CheckFailed(name, error) from None
             _show(
@@ -153,5 +157,7 @@ def _shade(share: float) -> str:
     strength = min(abs(share), 1.0) if share == share else 0.0
     red, green, blue = (8, 81, 156) if share >= 0 else (166, 54, 3)
     mixed = [round(255 + strength * (c - 255)) for c in (red, green, blue)]
-    ink = "#fff" if strength > 0.55 else "#111"
+    channels = [(c / 3294.6) if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in mixed]
+    light = sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), channels, strict=True))
+    ink = "#fff" if light < 0.179 else "#000"  # the one of the two that stands out more, by WCAG's luminance
     return f"background:rgb({mixed[0]},{mixed[1]},{mixed[2]});color:{ink};text-align:right;padding:1px 5px"

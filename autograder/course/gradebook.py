@@ -6,7 +6,6 @@ the same place: the outputs of the notebook that the engine returns, read by nbg
 
 import stat
 import tempfile
-from glob import glob
 from pathlib import Path
 
 import nbformat
@@ -16,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from nbgrader import utils
 from nbgrader.api import Gradebook, MissingEntry, Notebook
 from nbgrader.apps.baseapp import NbGrader
-from nbgrader.converters import GenerateAssignment, GenerateFeedback
+from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor, SaveCells
@@ -182,34 +181,6 @@ def is_recorded(gradebook: Gradebook, student: str, chapter: Chapter) -> bool:
     except MissingEntry:
         return False
     return all(grade.auto_score is not None for grade in submitted.grades if grade.cell_type == "code")
-
-
-def write_feedback(course: Course, chapters: list[Chapter], student: str | None = None) -> int:
-    """Write the feedback pages, as `nbgrader generate_feedback` does.
-
-    Args:
-        course: the course, with its solutions.
-        chapters: the chapters whose graded notebooks get a page.
-        student: only this student's.
-
-    Returns:
-        How many pages were written.
-
-    Raises:
-        CourseError: nothing was graded yet.
-    """
-    app = configure(course)
-    coursedir = app.coursedir
-    pages = 0
-    for chapter in chapters:
-        coursedir.assignment_id, coursedir.student_id = chapter.folder, student or "*"
-        where = (coursedir.student_id, coursedir.assignment_id)
-        if glob(coursedir.format_path(coursedir.autograded_directory, *where)):
-            GenerateFeedback(coursedir=coursedir, parent=app, force=True).start()
-            pages += len(glob(coursedir.format_path(coursedir.feedback_directory, *where) + "/*.html"))
-    if not pages:
-        raise CourseError("there is nothing graded to give feedback on; run `autograder grade` first")
-    return pages
 
 
 class SubmissionExporter(NotebookExporter):

@@ -27,7 +27,7 @@ from autograder.course import gradebook
 from autograder.course.batch import RECEIPT
 from autograder.course.curriculum import Chapter, Course, CourseError, Exercise
 from autograder.course.mistakes import Mistake, catalogue, name_mistake
-from autograder.plain import cell, plain
+from autograder.plain import cell, shown
 
 # So many answers with a mistake are looked through for the one that occurs most often.
 _LOOKED_THROUGH = 20
@@ -482,7 +482,7 @@ def render(insights: Insights) -> str:
 def _shown(value: object) -> object:
     """Text with what would steer a reader's eye or terminal written out; line ends stay."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return "\n".join(plain(line.expandtabs(4)) for line in value.split("\n"))
+        return shown(value)
     return value
 
 

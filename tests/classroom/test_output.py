@@ -5,11 +5,12 @@ import json
 from pathlib import Path
 
 import pytest
+from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from autograder import cli
 from autograder.answers import Answer
-from autograder.course import example_class
+from autograder.course import example_class, feedback
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -47,6 +48,46 @@ def test_feedback_shows_messages_and_nothing_that_is_hidden(course, graded):
         assert hidden not in page, hidden
     assert (graded / "feedback/ada/02_words/words_chapter.html").is_file()
     assert not list((graded / "feedback").rglob("*.json"))
+
+
+def test_a_feedback_page_says_first_what_came_of_it_and_then_why(course, graded):
+    run("feedback")
+    ben = (graded / "feedback/ben/01_numbers/numbers_chapter.html").read_text()
+    assert ben.index("0 of 4 points") < ben.index('href="#double"') < ben.index('id="double"') < ben.index("return 6")
+    assert ben.index("return 6") < ben.index("The chapter, as it was handed out")
+    ada = (graded / "feedback/ada/01_numbers/numbers_chapter.html").read_text()
+    assert "to be marked,\n– of 1" in ada and "1 answer is still to be marked" in ada
+
+
+def test_what_a_student_wrote_is_text_on_the_feedback_page(course, hand_in):
+    evil = "<script>alert(1)</script> **bold** $x^2$ [x](javascript:alert(1)) ![x](https://evil/seen.png)"
+    hand_in("ada", "01_numbers", double=f"raise ValueError('''{evil}''')", why=evil)
+    run("grade", "--workers", 1)
+    run("feedback")
+    page = (course.root / "classroom/feedback/ada/01_numbers/numbers_chapter.html").read_text()
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt; **bold** $x^2$ [x](javascript:alert(1))") >= 3
+    assert not any(sign in page for sign in ("<script", "<strong>bold", "<math", 'href="javascript', "<img", "src="))
+
+
+def test_comments_points_and_penalties_are_on_the_page(course, graded):
+    with Gradebook(f"sqlite:///{graded / 'gradebook.db'}", "attention") as book:
+        grade = book.find_grade("why", "numbers_chapter", "01_numbers", "ada")
+        grade.manual_score, grade.needs_manual_grade = 0.5, False
+        book.find_comment("why", "numbers_chapter", "01_numbers", "ada").manual_comment = "Half <of> it."
+        book.find_submission_notebook("numbers_chapter", "01_numbers", "ada").late_submission_penalty = 1.0
+        book.db.commit()
+    run("feedback")
+    page = (graded / "feedback/ada/01_numbers/numbers_chapter.html").read_text()
+    assert "Half &lt;of&gt; it." in page and "partly right" in page
+    assert "2.5 of 4 points" in page and "1 taken off for handing in late" in page
+
+
+def test_the_courses_own_text_needs_nothing_beside_it():
+    text = "# A\n\n$d$ and `$d$` ![a map](x.svg) [there](02.ipynb) [site](https://example.org)\n\n$$x^2$$"
+    page = feedback.formatted(text)
+    assert page.count("<math") == 2 and "<code>$d$</code>" in page
+    assert "[picture: a map]" in page and "<img" not in page
+    assert "02.ipynb" not in page and 'href="https://example.org"' in page
 
 
 def test_feedback_for_one_student_and_chapter(graded):

@@ -15,7 +15,7 @@ from autograder.isolation.sandbox import Sandbox, SandboxError
 from autograder.job import Job, grade_job
 from autograder.run import grade_notebook
 from autograder.submission import SubmissionError, defined_names, read_notebook
-from notebooks import source_notebook, submission
+from notebooks import find, source_notebook, submission
 
 DRAWS = "x = torch.randn(3)\nassert double(x).sum() > 1e9, f'drew {x.tolist()}, student {noise().item()}'"
 NOISE = "import torch\ndef noise():\n    return torch.rand(())\n"
@@ -205,3 +205,12 @@ def test_a_submission_is_never_on_the_graders_path(tmp_path, first, told):
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert told in done.stdout, done.stderr
+
+
+def test_a_wrong_tensor_is_drawn_beside_the_right_one(sandbox):
+    check = "from autograder.checks import expect_close\nexpect_close(double(torch.arange(3.0)), 2 * torch.arange(3.0))"
+    source = source_notebook(double_check=check)
+    graded = grade_notebook(sandbox, submission(source, double="def double(x):\n    return 3 * x"), source)
+    error, maps = find(graded.notebook, "double_check").outputs
+    assert (error.output_type, first(graded).status, first(graded).points) == ("error", "failed", 0)
+    assert maps.data["text/html"].count("<table") == 2

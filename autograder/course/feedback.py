@@ -1,0 +1,290 @@
+"""Feedback pages: what came of a student's notebook, as a page for a phone.
+
+A summary, then a card for each exercise: points, verdict, what the check said, the student's own answer, the
+instructor's comment and the chapter's hints; the chapter as it was handed out is folded below. A page needs no network
+and holds no script. What a student wrote is text on it; what is formatted comes from `solutions/`.
+"""
+
+import html
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import bleach
+import nbformat
+from bleach.css_sanitizer import CSSSanitizer
+from jinja2 import Environment, FileSystemLoader
+from latex2mathml.converter import convert
+from markupsafe import Markup
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps.baseapp import NbGrader
+from traitlets import Unicode
+from traitlets.config import LoggingConfigurable
+
+from autograder.course import gradebook
+from autograder.course.batch import HandIn, read_verdicts
+from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.pages import markdown
+from autograder.plain import shown
+from autograder.submission import repair
+
+# Beyond this an answer or a message is cut short: a page is read on a phone.
+_LONGEST = 20_000
+_FORMULA = re.compile(
+    r"(?P<code>```.*?```|`[^`\n]*`)|\$\$(?P<block>.+?)\$\$|(?<![\\$])\$(?P<inline>[^$\n]+?(?:\n[^$\n]+?)*)\$", re.DOTALL
+)
+_MAP_TAGS = ["div", "table", "caption", "tbody", "tr", "td"]
+_MAP_STYLES = CSSSanitizer(
+    allowed_css_properties=[
+        "background", "border-collapse", "color", "display", "flex-wrap", "font-size", "gap", "margin-top", "padding",
+        "text-align",
+    ]
+)  # fmt: skip
+
+
+class FeedbackPages(LoggingConfigurable):
+    """What an instructor can set about feedback pages."""
+
+    book_url = Unicode("", help="address of the web book, for a link from each page").tag(config=True)
+
+
+@dataclass
+class Verdict:
+    """What one check said: its status, its message, the student's own frames, and heat maps of numbers."""
+
+    status: str
+    message: str
+    frames: str = ""
+    maps: str = ""
+
+
+@dataclass
+class Card:
+    """One exercise on the page.
+
+    `verdict` is passed, partly right, failed, not attempted, …, or "to be marked" while a mark by hand is missing.
+    """
+
+    name: str
+    answer: str
+    written: bool
+    verdict: str = ""
+    points: float = 0.0
+    max_points: float = 0.0
+    verdicts: list[Verdict] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    hints: list[Markup] = field(default_factory=list)
+
+
+@dataclass
+class Sheet:
+    """All that a page shows."""
+
+    student: str
+    title: str
+    cards: list[Card]
+    points: float
+    max_points: float
+    penalty: float
+    chapter: Markup
+    book: str
+
+
+def write(course: Course, chapters: list[Chapter], student: str | None = None) -> int:
+    """Write the feedback pages of graded notebooks.
+
+    Args:
+        course: the course, with its solutions.
+        chapters: the chapters whose graded notebooks get a page.
+        student: only this student's.
+
+    Returns:
+        How many pages were written.
+
+    Raises:
+        CourseError: nothing was graded yet.
+    """
+    nbgrader = gradebook.configure(course)
+    coursedir = nbgrader.coursedir
+    settings = FeedbackPages(parent=nbgrader)
+    pages = 0
+    with gradebook.open_gradebook(nbgrader) as book:
+        for chapter in chapters:
+            graded = list(_graded(nbgrader, chapter, student))
+            if not graded:
+                continue
+            handed_out = _handed_out(course.solution(chapter))
+            folded, hints = render_chapter(handed_out), _hints(handed_out)
+            link = f"{settings.book_url.rstrip('/')}/chapters/{chapter.folder}/{chapter.module}.html"
+            for name, path in graded:
+                sheet = _sheet(nbgrader, book, chapter, name, path, hints)
+                sheet.chapter, sheet.book = folded, link if settings.book_url else ""
+                folder = Path(coursedir.format_path(coursedir.feedback_directory, name, chapter.folder))
+                folder.mkdir(parents=True, exist_ok=True)
+                _replace(folder / f"{chapter.module}.html", render(sheet))
+                pages += 1
+    if not pages:
+        raise CourseError("there is nothing graded to give feedback on; run `autograder grade` first")
+    return pages
+
+
+def _graded(nbgrader: NbGrader, chapter: Chapter, student: str | None) -> Iterator[tuple[str, Path]]:
+    """The graded notebooks of a chapter, by student."""
+    coursedir = nbgrader.coursedir
+    root, _, rest = coursedir.format_path(coursedir.autograded_directory, "*", chapter.folder).partition("*")
+    for path in sorted(Path(root).glob(f"*{rest}/{chapter.module}.ipynb")):
+        name = path.relative_to(root).parts[0]
+        if student in (None, name):
+            yield name, path
+
+
+def _handed_out(source: Path) -> NotebookNode:
+    notebook, _ = repair(nbformat.v4.new_notebook(), nbformat.read(source, as_version=4))
+    return notebook
+
+
+def _about(cell: NotebookNode) -> dict:
+    return cell.metadata.get("nbgrader", {})
+
+
+def _hints(handed_out: NotebookNode) -> dict[str, list[Markup]]:
+    """The folded hints below each exercise."""
+    hints: dict[str, list[Markup]] = {}
+    current = ""
+    for cell in handed_out.cells:
+        if _about(cell).get("solution"):
+            current = _about(cell)["grade_id"]
+        elif current and cell.cell_type == "markdown":
+            if cell.source.lstrip().startswith("<details>"):
+                hints.setdefault(current, []).append(formatted(cell.source))
+            elif cell.source.lstrip().startswith("#"):
+                current = ""
+    return hints
+
+
+def formatted(source: str) -> Markup:
+    """The course's own Markdown as HTML that needs nothing beside it: formulas as MathML, pictures as their text.
+
+    Args:
+        source: of a cell in `solutions/`, never of a student's.
+    """
+    formulas: list[str] = []
+
+    def keep(found: re.Match) -> str:
+        if found["code"]:
+            return found[0]
+        block = found["block"]
+        math = convert(block or found["inline"], display="block" if block else "inline")
+        formulas.append(f'<div class="scroll" tabindex="0">{math}</div>' if block else math)
+        return f"\ue000{len(formulas) - 1}\ue001"
+
+    page = markdown({}, _FORMULA.sub(keep, source))
+    page = re.sub(r'<a class="anchor-link".*?</a>', "", page)
+    page = re.sub(r'<a href="(?!https?:)[^"]*"[^>]*>(.*?)</a>', r"\1", page, flags=re.DOTALL)
+    page = re.sub(r"<img\b[^>]*>", _described, page)
+    page = re.sub(r"<(/?)h(\d)[^>]*>", lambda found: f"<{found[1]}h{min(int(found[2]) + 2, 6)}>", page)
+    page = page.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
+    return Markup(re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], page))
+
+
+def _described(image: re.Match) -> str:
+    alt = re.search(r'alt="([^"]*)"', image[0])
+    return f"<em>[picture: {alt[1]}]</em>" if alt and alt[1] else "<em>[picture]</em>"
+
+
+def render_chapter(handed_out: NotebookNode) -> Markup:
+    """A chapter as it was handed out, pictures as their descriptions; links to other cells and files are text."""
+    parts = []
+    for cell in handed_out.cells:
+        if cell.cell_type == "code":
+            parts.append(f'<pre tabindex="0">{html.escape(cell.source)}</pre>')
+        elif cell.cell_type == "markdown":
+            parts.append(formatted(cell.source))
+    return Markup("\n".join(parts))
+
+
+def _sheet(
+    nbgrader: NbGrader, book: Gradebook, chapter: Chapter, student: str, path: Path, hints: dict[str, list[Markup]]
+) -> Sheet:
+    notebook = nbformat.read(path, as_version=4)
+    _, items = read_verdicts(nbgrader, HandIn(student, chapter, path))
+    messages = {item["grade_id"]: item for item in items}
+    grades, comments, penalty = {}, {}, 0.0
+    try:
+        submitted = book.find_submission_notebook(chapter.module, chapter.folder, student)
+        grades = {grade.name: grade for grade in submitted.grades}
+        comments = {comment.name: comment.comment for comment in submitted.comments}
+        penalty = submitted.late_submission_penalty or 0.0
+    except MissingEntry:
+        pass  # graded, and taken out of the gradebook since
+    cards: list[Card] = []
+    for cell in notebook.cells:
+        about = _about(cell)
+        name = about.get("grade_id", "")
+        if about.get("solution"):
+            cards.append(Card(name, shown(cell.source[:_LONGEST]), cell.cell_type != "code", hints=hints.get(name, [])))
+        if not cards or not (about.get("grade") or about.get("solution")):
+            continue
+        card = cards[-1]
+        if comments.get(name):
+            card.comments.append(shown(comments[name]))
+        if about.get("grade"):
+            grade = grades.get(name)
+            card.points += grade.score if grade else 0.0
+            card.max_points += grade.max_score if grade else float(about.get("points", 0))
+            if grade is not None and grade.needs_manual_grade:
+                card.verdict = "to be marked"
+            if cell.cell_type == "code":
+                card.verdicts += _verdicts(cell, messages.get(name))
+    for card in cards:
+        card.verdict = card.verdict or _verdict(card)
+    points, most = sum(c.points for c in cards), sum(c.max_points for c in cards)
+    return Sheet(student, chapter.title, cards, max(0.0, points - penalty), most, penalty, Markup(""), "")
+
+
+def _verdict(card: Card) -> str:
+    if card.max_points and card.points >= card.max_points:
+        return "passed"
+    wrong = next((v.status for v in card.verdicts if v.status != "passed"), "")
+    return "partly right" if card.points else wrong or ("marked" if card.written else "failed")
+
+
+def _verdicts(cell: NotebookNode, item: dict | None) -> list[Verdict]:
+    """What a check cell says, by its outputs; of partial credit the reason is in the recorded item alone."""
+    maps = "".join(
+        output.data["text/html"]
+        for output in cell.outputs
+        if output.output_type == "display_data" and isinstance(output.data.get("text/html"), str)
+    )
+    told = [
+        Verdict(
+            output.ename,
+            shown(output.evalue[:_LONGEST]),
+            shown("\n".join(output.traceback[1:])[:_LONGEST]),
+            Markup(bleach.clean(maps, tags=_MAP_TAGS, attributes={"*": ["style"]}, css_sanitizer=_MAP_STYLES)),
+        )
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]
+    if not told and item and item["message"]:
+        told = [Verdict(item["status"], shown(item["message"][:_LONGEST]))]
+    return told
+
+
+def render(sheet: Sheet) -> str:
+    """The page."""
+    here = Path(__file__).parent
+    templates = Environment(loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    templates.filters["number"] = lambda points: f"{round(points, 2):g}"
+    templates.filters["parts"] = lambda message: re.split(r"\. Likely cause: ", message, maxsplit=1)
+    style = Markup((here / "page.css").read_text(encoding="utf-8"))
+    return templates.get_template("feedback.html").render(sheet=sheet, style=style)
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+    os.replace(temporary, path)
