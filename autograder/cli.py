@@ -63,6 +63,22 @@ def release(
 
 
 @app.command()
+def collect(
+    download: Annotated[Path, typer.Argument(metavar="FOLDER|ZIP", help="what Moodle, Canvas or a mailbox gave you")],
+    submitted: Annotated[
+        Path | None, typer.Option(help="where hand-ins are put  [default: classroom/submitted]")
+    ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(help="CSV of two columns, group and student: each member gets the group's notebook")
+    ] = None,
+) -> None:
+    """Put what students handed in elsewhere where `grade` looks; what is replaced is kept."""
+    from autograder.course import collect
+
+    raise typer.Exit(collect.run(_with_solutions(), download, submitted=submitted, groups=groups))
+
+
+@app.command()
 def grade(
     chapters: Chapters = None,
     submitted: Annotated[
@@ -143,10 +159,10 @@ def insights(
 @app.command()
 def feedback(chapters: Chapters = None, student: Student = None) -> None:
     """Write a feedback page for each graded notebook."""
-    from autograder.course import gradebook
+    from autograder.course import feedback
 
     course = _with_solutions()
-    pages = gradebook.write_feedback(course, course.select(chapters), student)
+    pages = feedback.write(course, course.select(chapters), student)
     print(f"{pages} feedback pages in {course.root / 'classroom' / 'feedback'}")
 
 

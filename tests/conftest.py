@@ -19,7 +19,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # They grade, which nothing does without a sandbox.
-GRADING = ("test_grade.py", "test_nbgrader.py", "test_output.py", "test_scale.py")
+GRADING = ("test_collect.py", "test_grade.py", "test_nbgrader.py", "test_output.py", "test_scale.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -28,6 +28,7 @@ from autograder.course.batch import (
     read_verdicts,
     start_forkserver,
 )
+from autograder.course.collect import strays
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.job import grade_job
 from autograder.plain import plain
@@ -72,6 +73,10 @@ def run(
     if not submitted.is_dir():
         raise CourseError(f"there is no folder {submitted}; it should hold STUDENT/CHAPTER/NOTEBOOK.ipynb")
     hand_ins = find_hand_ins(submitted.resolve(), chapters, student)
+    left = strays(submitted.resolve(), course.chapters, student)
+    for one in left:
+        told = f"autograder: not graded: {plain(str(one.place))}: {one.why}; `autograder collect` sorts a download"
+        print(told, file=sys.stderr)
     if not hand_ins:
         wanted = f"{student or 'STUDENT'}/{chapters[0].folder}/{chapters[0].module}.ipynb"
         raise CourseError(f"there is nothing to grade in {submitted}; it should hold {wanted}")
@@ -112,7 +117,7 @@ def run(
     if status == INTERRUPTED:
         left = len(hand_ins) - len(marked)
         print(f"autograder: stopped, {left} of {len(hand_ins)} still to grade; run it again to go on", file=sys.stderr)
-    elif any(one.ungradable for one in marked):
+    elif left or any(one.ungradable for one in marked):
         status = UNGRADABLE
     if status != INTERRUPTED:
         from autograder.course import insights  # only now: workers were not to wait for it
