@@ -375,19 +375,16 @@ def strays(submitted: Path, chapters: list[Chapter], student: str | None = None)
             ending = PurePosixPath(name).suffix.lower()
             if ending not in (".ipynb", ".zip") or name.startswith("."):
                 continue
-            if len(parts) == 2 and wanted.get(parts[1]) == name:
-                continue
-            if len(parts) == 2 and parts[1] in wanted:
-                if (Path(where) / wanted[parts[1]]).exists():
-                    continue  # notes or a copy beside the notebook that is graded
-                why = f"it should be called {wanted[parts[1]]}"
-            elif len(parts) >= 2 and parts[1] in wanted:
-                continue
-            elif not parts and student:
-                continue
-            elif not parts:
+            in_chapter = len(parts) > 1 and parts[1] in wanted
+            if not parts:
                 why = "it lies in no student's folder"
-            else:
+                if student:
+                    continue
+            elif not in_chapter:
                 why = "it should lie in STUDENT/CHAPTER/, the folder named as in notebooks/"
+            elif len(parts) > 2 or (Path(where) / wanted[parts[1]]).exists():
+                continue  # notes or a copy beside the notebook that is graded
+            else:
+                why = f"it should be called {wanted[parts[1]]}"
             found.append(Left(place / name, why))
     return found
