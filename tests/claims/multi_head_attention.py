@@ -45,7 +45,7 @@ CLAIMS = [
     ),
     Claim(
         "waiter-heads-reading",
-        "a little more than half for the first and a little less for the second",
+        "about half for the first and a little less for the second",
         lambda o: all(
             0.48 <= first < 0.6 and second < 0.5 for first, second in _weights(o["waiter-heads-run"], "one head of 16")
         ),

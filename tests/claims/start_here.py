@@ -2,6 +2,8 @@
 
 from claims import Claim
 
+from attention_course.translator import translate
+
 
 def lines(outputs: dict[str, str], cell: str) -> list[str]:
     """What a cell printed, without empty lines."""
@@ -26,6 +28,11 @@ def sentences(outputs: dict[str, str], cell: str) -> list[tuple[str, str]]:
         first, second = line.partition(":")[2].strip(" .").split(". ")
         found.append((first, second))
     return found
+
+
+def kinds(outputs: dict[str, str]) -> dict[str, list[str]]:
+    """For each of the five who do something, what they find in the five sentences."""
+    return {line[:18].strip(): line[18:].split() for line in lines(outputs, "which-word-all")[1:]}
 
 
 def meanings_stay(outputs: dict[str, str]) -> bool:
@@ -81,6 +88,31 @@ CLAIMS = [
             and [f"{a}. {b}" for a, b in sentences(o, "exchange-control")[2:]]
             == [". ".join(line.partition("→ ")[2].strip(".") for line in lines(o, "ambiguous-run"))]
         ),
+    ),
+    Claim(
+        "which-word-reading",
+        "*Ein Tor* that is scored or seen is a goal, whoever it is",
+        lambda o: all(found[:2] == ["goal", "goal"] for found in kinds(o).values()),
+    ),
+    Claim(
+        "which-word-reading",
+        "a man or a woman who shoots past *an einem Tor* finds a gate",
+        lambda o: {kinds(o)[who][4] for who in ("Ein Mann", "Eine Frau")} == {"gate"},
+    ),
+    Claim(
+        "which-word-reading",
+        "a boy and a dog find a goal, a man and a woman a gate",
+        lambda o: [found[2] for found in kinds(o).values()] == ["goal", "gate", "gate", "goal", "goal"],
+    ),
+    Claim(
+        "which-word-reading",
+        "a football player finds goals everywhere",
+        lambda o: set(kinds(o)["Ein Fußballspieler"]) == {"goal"},
+    ),
+    Claim(
+        "live-why",
+        "Of the taxes it makes nonsense",
+        lambda o: "tax" not in translate("Die Regierung senkt die Steuern.").text,
     ),
     Claim(
         "ex1",

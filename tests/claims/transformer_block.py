@@ -72,6 +72,11 @@ CLAIMS = [
     ),
     Claim(
         "collapse-reading",
+        "the average is four times as large as the word that it is added to",
+        lambda o: 3.5 < float(re.findall(r"is ([\d.]+) times", o["swamped"])[-1]) < 4.5,
+    ),
+    Claim(
+        "collapse-reading",
         "keeps its words as far apart at the end as they were at the beginning",
         lambda o: abs(spreads_of_the_trained(o)[-1] - spreads_of_the_trained(o)[0]) < 0.05,
     ),
