@@ -1,8 +1,7 @@
 """Chapter 00: what its sentences say of the executed outputs."""
 
-from claims import Claim
-
 from attention_course.translator import translate
+from claims import Claim
 
 
 def lines(outputs: dict[str, str], cell: str) -> list[str]:
