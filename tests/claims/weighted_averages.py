@@ -39,5 +39,5 @@ CLAIMS = [
         "Most of the time is still there",
         lambda o: numbers(o["timing-control"])[-1] > 50,
     ),
-    Claim("transposed-reading", "None of the wrong ones does", outside),
+    Claim("transposed-reading", "None of the wrong ones lies there", outside),
 ]
