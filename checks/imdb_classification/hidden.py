@@ -702,8 +702,8 @@ def _check_training(function: Callable, rate: float, factor: float, max_norm: fl
 
 
 def check_evaluate(function: Callable) -> None:
-    """The numbers returned; nothing about the model changed, its mode neither."""
-    for training in (True, False):
+    """The numbers returned, call after call; nothing about the model changed, its mode neither."""
+    for training in (True, False) * 3:
         batches = _batches()
         table = randn(5, 3)
         model = _toy(function, table, dropout=0.5)

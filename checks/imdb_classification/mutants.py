@@ -908,10 +908,9 @@ MUTANTS = [
     *_BOOTSTRAP_MUTANTS,
     *_METRIC_FORGERS,
     *forging_function("warmup_factor", but=OF_TENSORS),
-    *forging_function("evaluate", but=["it is honest for its first three calls"]),
     *forging_answers(
         classes=["TransformerClassifier"],
-        functions=["masked_mean", "accuracy", "train_epoch", "paired_bootstrap"],
+        functions=["masked_mean", "accuracy", "train_epoch", "evaluate", "paired_bootstrap"],
     ),
 ]
 VARIANTS = [

@@ -419,6 +419,15 @@ def _checked_buffer(module: Any, max_len: int, dim: int, function: Callable) -> 
     return pe.detach().double().clone()
 
 
+def _loaded_buffer(module: Any, max_len: int, dim: int, function: Callable) -> Tensor:
+    """The same, and the module has loaded it as from a file, which changes nothing, whether it saves its buffer or not."""
+    table = _checked_buffer(module, max_len, dim, function)
+    set_weights(module, {"pe": table}, torch.float32)
+    loaded = _checked_buffer(module, max_len, dim, function)
+    expect_close(loaded, table, "the buffer `pe` after the module has loaded its own weights")
+    return table
+
+
 def check_PositionEncoding(cls: type[nn.Module], encoding: Callable) -> None:
     """The buffer, both modes, dropout and the errors."""
     _check_position_encoding_add(cls, encoding)
@@ -429,7 +438,7 @@ def _check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> No
     """Mode "add", which is the default, the buffer, dropout and the errors."""
 
     def table_of(module: Any, max_len: int, dim: int) -> Tensor:
-        return _checked_buffer(module, max_len, dim, encoding)
+        return _loaded_buffer(module, max_len, dim, encoding)
 
     for max_len, dim in [(7, 4), (3, 6), (30, 5)]:
         _checked_buffer(call(cls, dim, max_len=max_len), max_len, dim, encoding)
@@ -445,7 +454,7 @@ def _check_position_encoding_concat(cls: type[nn.Module], encoding: Callable) ->
     """Mode "concat", arguments by position, and unknown modes."""
 
     def table_of(module: Any, max_len: int, dim: int) -> Tensor:
-        return _checked_buffer(module, max_len, dim, encoding)
+        return _loaded_buffer(module, max_len, dim, encoding)
 
     _common_checks(cls, table_of, "concat")
     x = randn(2, 3, 4, dtype=torch.float32)

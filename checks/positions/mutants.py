@@ -1,7 +1,7 @@
 """Chapter 05: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import Answer, edit, edited_variant, mutant, variant
-from checks.forgers import OF_TENSORS, forging_answers, forging_function
+from checks.forgers import OF_TENSORS, forging_answers, forging_class, forging_function
 
 
 def _equivariance(title: str, says: str, body: str) -> Answer:
@@ -1060,6 +1060,8 @@ MUTANTS = [
     *_EMBEDDING_MUTANTS,
     *_ROTATE_MUTANTS,
     *forging_function("sinusoidal_encoding", but=OF_TENSORS),
+    # Its table is fixed, and need not be saved: one that loads no other is no wrong answer.
+    *forging_class("PositionEncoding", but=["it computes with weights of its own"]),
     *forging_answers(classes=["PositionEmbedding"], functions=["is_permutation_equivariant", "rotate"]),
 ]
 VARIANTS = [

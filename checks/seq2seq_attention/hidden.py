@@ -383,6 +383,12 @@ def check_additive_attention(cls: Callable) -> None:
     expect_close(weights, _attend(state, *inputs.values()), "with a row without real tokens, the weight matrix", wrong)
     expect_gradients(module, lambda *i: _attend(state, *i), inputs)
     expect_parameter_gradients(module, _attend, state, list(inputs.values()))
+    inputs = _attention_inputs(2, 5, 3, 6)
+    expect_close(
+        call(module.eval(), *inputs.values()),
+        _attend(state, *inputs.values()),
+        "the weight matrix after `.eval()`, where nothing should change,",
+    )
     _expect_low_scores(cls)
     expect_device(module.to("meta"), inputs)
 
@@ -855,6 +861,12 @@ def check_seq2seq(cls: Callable) -> None:
     problem = _problem(3, 5, 4)
     expect_parameter_gradients(
         _Forced(model), lambda s, *inputs: _translate(s, *inputs, truth=True), state, list(problem)
+    )
+    model.eval()
+    expect_close(
+        call(model, *problem, teacher_forcing=0.0),
+        _translate(state, *problem, truth=False),
+        "after `.eval()`, where nothing should change, the logits with teacher_forcing=0.0",
     )
     inputs = dict(zip(("source", "lengths", "target"), problem, strict=True)) | {"teacher_forcing": 1.0}
     expect_device(model.to("meta"), inputs, chance=True)

@@ -1,7 +1,7 @@
 """Chapter 08: wrong answers that must fail with their message, right answers that must pass."""
 
 from autograder.answers import Answer, edit, edited_variant, variant
-from checks.forgers import forging_answers, forging_class
+from checks.forgers import forging_answers
 
 # ---- GRUEncoder
 
@@ -808,8 +808,8 @@ MUTANTS = [
     *_DECODER_MUTANTS,
     *_SEQ2SEQ_MUTANTS,
     *_FIX_MUTANTS,
-    *forging_answers(classes=["GRUEncoder", "GRUDecoder"], functions=["fix_teacher_forcing"]),
-    *forging_class("AdditiveAttention", but=["train and eval spoil the weights"]),
-    *forging_class("Seq2Seq", but=["train and eval spoil the weights"]),
+    *forging_answers(
+        classes=["GRUEncoder", "AdditiveAttention", "GRUDecoder", "Seq2Seq"], functions=["fix_teacher_forcing"]
+    ),
 ]
 VARIANTS = [*_ENCODER_VARIANTS, *_ATTENTION_VARIANTS, *_DECODER_VARIANTS, *_SEQ2SEQ_VARIANTS, *_FIX_VARIANTS]
