@@ -34,6 +34,12 @@ from autograder.plain import plain
 
 RECEIPT = ".autograder.json"
 _LONGEST_ANSWER = 20_000
+# Dask's own pages, which ask nobody for a key, have no content.
+_LOCAL = {
+    "distributed.worker.multiprocessing-method": "forkserver",
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
 # The modules of this package that have a part in a verdict.
 _JUDGING = (
     "checks",
@@ -216,13 +222,17 @@ def count_workers(scheduler: str) -> int:
 def _client(workers: int, scheduler: str | None) -> Iterator:
     import dask
     from distributed import Client, LocalCluster
+    from distributed.security import Security
 
     with ExitStack() as stack:
         address = scheduler
         if scheduler is None:
-            stack.enter_context(dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}))
+            stack.enter_context(dask.config.set(_LOCAL))
             start_forkserver()
             options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+            # Who can talk to a scheduler can have it run anything: each side has to show this run's own key, which no
+            # other user of this machine has.
+            options["security"] = Security.temporary()
             with _interrupts_ignored():
                 address = stack.enter_context(LocalCluster(n_workers=workers, **options))
         try:

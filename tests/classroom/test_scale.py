@@ -8,11 +8,16 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from distributed import Client, LocalCluster
+from distributed.security import Security
+
+from autograder.course import batch
 
 AUTOGRADER = [sys.executable, "-c", "from autograder.cli import main; main()"]
 
@@ -44,6 +49,34 @@ def start(*arguments: str) -> subprocess.Popen:
     return subprocess.Popen(
         [*AUTOGRADER, "grade", *arguments], start_new_session=True, stderr=subprocess.PIPE, text=True
     )
+
+
+def lets_in(address: str, security: Security | None = None) -> bool:
+    """Whether a scheduler runs what somebody sends who knows its address."""
+    try:
+        with Client(address, timeout=5, security=security) as client:
+            return client.submit(sum, [1, 2]).result(10) == 3
+    except OSError:
+        return False
+
+
+def test_nobody_else_is_let_in(course):
+    with batch._client(1, None) as client:
+        address = client.scheduler.address
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        ports = [c.laddr for p in processes for c in p.net_connections() if c.status == psutil.CONN_LISTEN]
+        assert client.submit(sum, [1, 2]).result(30) == 3
+        assert not lets_in(address.replace("tls://", "tcp://"))
+        assert not lets_in(address, Security.temporary())
+        assert ports
+        for host, port in ports:
+            assert host == "127.0.0.1"
+            with pytest.raises(OSError):
+                urllib.request.urlopen(f"http://{host}:{port}/info/main/workers.html", timeout=5)
+    # Beside it, a cluster as Dask makes it.
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(**options, protocol="tcp://") as open_to_all:
+        assert lets_in(open_to_all.scheduler_address)
 
 
 def test_the_same_marks_however_the_class_is_spread(class_of_six, tmp_path):
