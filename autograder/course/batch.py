@@ -232,7 +232,13 @@ def _client(workers: int, scheduler: str | None) -> Iterator:
             options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
             # Who can talk to a scheduler can have it run anything: each side has to show this run's own key, which no
             # other user of this machine has.
-            options["security"] = Security.temporary()
+            try:
+                options["security"] = Security.temporary()
+            except ImportError:
+                raise CourseError(
+                    "several processes cannot talk in private without the package `cryptography`: "
+                    "`pip install cryptography`, or grade with `--workers 1`"
+                ) from None
             with _interrupts_ignored():
                 address = stack.enter_context(LocalCluster(n_workers=workers, **options))
         try:
