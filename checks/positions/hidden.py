@@ -420,7 +420,7 @@ def _checked_buffer(module: Any, max_len: int, dim: int, function: Callable) -> 
 
 
 def _loaded_buffer(module: Any, max_len: int, dim: int, function: Callable) -> Tensor:
-    """The same, once the module has loaded it as from a file: that changes nothing, whether it saves its buffer or not."""
+    """The same, once the module has loaded it as from a file: that changes nothing, whether it is saved or not."""
     table = _checked_buffer(module, max_len, dim, function)
     set_weights(module, {"pe": table}, torch.float32)
     loaded = _checked_buffer(module, max_len, dim, function)
