@@ -52,4 +52,4 @@ c.GenerateFeedback.preprocessors = [
 ]
 
 # What students wrote is shown on pages, and does nothing there: no script of theirs, no markup that acts.
-c.HTMLExporter.filters = {"markdown2html": "autograder.pages.markdown"}
+c.HTMLExporter.filters = {"markdown2html": "autograder.course.rubric.markdown"}

@@ -90,6 +90,7 @@ def grade(
         int | None, typer.Option(min=1, help="processes that grade side by side  [default: up to one for each core]")
     ] = None,
     scheduler: Annotated[str | None, typer.Option(help="a running Dask scheduler, tcp://HOST:PORT")] = None,
+    force: Annotated[bool, typer.Option("--force", help="grade anew what has not changed, too")] = False,
     unsafe_no_sandbox: Annotated[
         bool, typer.Option("--unsafe-no-sandbox", help="run students' code with your own rights")
     ] = False,
@@ -108,6 +109,7 @@ def grade(
             workers=workers,
             scheduler=scheduler,
             unsafe=unsafe_no_sandbox,
+            force=force,
         )
     )
 
@@ -139,6 +141,23 @@ def check(
 
     course = find_course()
     raise typer.Exit(check.run(course, course.select(chapters), repair=repair, watch=watch))
+
+
+@app.command()
+def answers(
+    chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="01, or the folder's name")],
+    exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="a written answer's name")],
+    table: Annotated[Path, typer.Argument(metavar="CSV", help="student, answer, points, comment")],
+    read: Annotated[bool, typer.Option("--read", help="put its points and comments into the gradebook")] = False,
+) -> None:
+    """Mark one written answer of the whole class in a table: write it, fill it in, read it back with --read."""
+    from autograder.course import marking
+
+    course = _with_solutions()
+    if read:
+        print(f"{marking.read_marks(course, course.find(chapter), exercise, table)} marks are in the gradebook")
+    else:
+        print(f"{marking.write_answers(course, course.find(chapter), exercise, table)} answers are in {table}")
 
 
 @app.command()

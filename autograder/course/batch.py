@@ -119,6 +119,7 @@ def grade_class(
     workers: int = 1,
     scheduler: str | None = None,
     unsafe: bool = False,
+    force: bool = False,
 ) -> Iterator[Marked]:
     """Grade hand-ins, write their marks and graded notebooks, and tell of each as soon as it is written.
 
@@ -129,6 +130,7 @@ def grade_class(
         workers: how many processes grade on this machine; 1 is this process itself.
         scheduler: the address of a Dask scheduler whose workers grade instead.
         unsafe: run students' code without a sandbox.
+        force: grade anew what has not changed, too.
 
     Returns:
         An iterator over the results, in no fixed order.
@@ -149,8 +151,10 @@ def grade_class(
                 yield _refuse(course, nbgrader, book, hand_in)
                 continue
             fingerprint = _fingerprint(versions[hand_in.chapter], hand_in.path)
-            marked = _read_receipt(nbgrader, hand_in, fingerprint)
+            marked = None if force else _read_receipt(nbgrader, hand_in, fingerprint)
             if marked and gradebook.is_recorded(book, hand_in.student, hand_in.chapter):
+                if handed_in_at := gradebook.read_timestamp(hand_in.path.parent):
+                    gradebook.set_time(book, hand_in.student, hand_in.chapter, handed_in_at)
                 yield marked
             else:
                 todo[hand_in] = fingerprint
@@ -331,7 +335,7 @@ def _read_receipt(nbgrader: NbGrader, hand_in: HandIn, fingerprint: str) -> Mark
 def _write(nbgrader: NbGrader, book: Gradebook, hand_in: HandIn, outcome: Outcome, fingerprint: str) -> Marked:
     notebook = nbformat.reads(outcome.notebook, as_version=4)
     handed_in_at = None if hand_in.refused else gradebook.read_timestamp(hand_in.path.parent)
-    gradebook.record(nbgrader, book, hand_in.student, hand_in.chapter, notebook, handed_in_at)
+    gradebook.record(book, hand_in.student, hand_in.chapter, notebook, handed_in_at)
     folder = _destination(nbgrader, hand_in)
     folder.mkdir(parents=True, exist_ok=True)
     _replace(folder / hand_in.path.name, nbformat.writes(notebook))

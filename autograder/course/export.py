@@ -5,11 +5,12 @@ import os
 import sys
 from pathlib import Path
 
-from nbgrader.api import Assignment, Gradebook, MissingEntry
+from nbgrader.api import Assignment, Gradebook
 from nbgrader.plugins import CsvExportPlugin, ExportPlugin
 
 from autograder.course import gradebook
 from autograder.course.curriculum import Course
+from autograder.course.standing import Standing, refresh_penalties, standings
 from autograder.plain import cell
 
 
@@ -25,13 +26,33 @@ def run(course: Course, to: Path | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     plugins = {"grades.csv": CsvExportPlugin, "canvas.csv": CanvasExport, "moodle.csv": MoodleExport}
     with gradebook.open_gradebook(nbgrader) as book:
+        refresh_penalties(nbgrader, book)
         for name, plugin in plugins.items():
             plugin(parent=nbgrader, to=str(folder / name)).export(book)
             _disarm(folder / name)
             print(folder / name)
-        waiting = sum(s.needs_manual_grade for a in book.assignments for s in a.submissions)
+        standing = standings(book)
+        _add_columns(folder / "grades.csv", standing)
+        waiting = sum(one.to_mark > 0 for one in standing.values())
     if waiting:
         print(f"autograder: {waiting} submissions still hold answers to mark by hand", file=sys.stderr)
+
+
+def _add_columns(file: Path, standing: dict[tuple[str, str], Standing]) -> None:
+    """Add to nbgrader's table whether each submission was late, and how many of its answers wait for a mark."""
+    with file.open(newline="", encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    if not rows:
+        return
+    for row in rows:
+        one = standing.get((row["student_id"], row["assignment"]))
+        row |= {"late": "yes" if one and one.late else "", "to_mark": one.to_mark if one else ""}
+    temporary = file.with_name(f".{file.name}.part")
+    with temporary.open("w", newline="", encoding="utf-8") as table:
+        writer = csv.DictWriter(table, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    os.replace(temporary, file)
 
 
 def _disarm(file: Path) -> None:
@@ -52,21 +73,15 @@ class _TableExport(ExportPlugin):
         return sorted(wanted, key=lambda assignment: assignment.name)
 
     def write(self, book: Gradebook, header: list[list[object]], identity) -> None:
+        standing = standings(book)
         with open(self.to, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerows(header)
             for student in sorted(book.students, key=lambda student: student.id):
                 if not self.student or student.id in self.student:
-                    marks = [_mark(book, chapter.name, student.id) for chapter in self.chapters(book)]
+                    found = [standing.get((student.id, chapter.name)) for chapter in self.chapters(book)]
+                    marks = ["" if one is None else one.mark for one in found]
                     writer.writerow([*identity(student), *marks])
-
-
-def _mark(book: Gradebook, chapter: str, student: str) -> float | str:
-    try:
-        submission = book.find_submission(chapter, student)
-    except MissingEntry:
-        return ""
-    return max(0.0, submission.score - (submission.late_submission_penalty or 0.0))
 
 
 class CanvasExport(_TableExport):

@@ -27,6 +27,7 @@ from traitlets.config import LoggingConfigurable
 from autograder.course import gradebook
 from autograder.course.batch import HandIn, read_verdicts
 from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.course.standing import refresh_penalties
 from autograder.pages import markdown
 from autograder.plain import shown
 from autograder.submission import repair
@@ -112,6 +113,7 @@ def write(course: Course, chapters: list[Chapter], student: str | None = None) -
     settings = FeedbackPages(parent=nbgrader)
     pages = 0
     with gradebook.open_gradebook(nbgrader) as book:
+        refresh_penalties(nbgrader, book)
         for chapter in chapters:
             graded = list(_graded(nbgrader, chapter, student))
             if not graded:

@@ -18,7 +18,7 @@ from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor, SaveCells
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 from traitlets import Bool, Enum, Float, Integer
 
 from autograder.course.curriculum import Chapter, Course, CourseError, find_course
@@ -94,7 +94,6 @@ def synchronise(app: NbGrader, chapter: Chapter) -> None:
 
 
 def record(
-    app: NbGrader,
     gradebook: Gradebook,
     student: str,
     chapter: Chapter,
@@ -103,10 +102,10 @@ def record(
 ) -> None:
     """Write the marks of one graded notebook; the marks that they replace are gone, those given by hand stay.
 
-    The marks of a notebook are one transaction, so that an interrupt leaves all of them or none.
+    The marks of a notebook are one transaction, so that an interrupt leaves all of them or none. Penalties for handing
+    in late are worked out later, for all at once (`standing.refresh_penalties`).
 
     Args:
-        app: nbgrader, configured.
         gradebook: the open gradebook.
         student: who handed in.
         chapter: what was handed in.
@@ -121,20 +120,25 @@ def record(
     cells = _set_checksums(notebook, submitted.notebook)
     for grade in submitted.grades:
         cell = cells.get(grade.name)
-        grade.auto_score = utils.determine_grade(cell)[0] if cell else 0.0
+        grade.auto_score = utils.determine_grade(cell)[0] if cell and cell.source.strip() else 0.0
         grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
     for comment in submitted.comments:
         cell = cells.get(comment.name)
-        unchanged = cell is not None and cell.metadata.nbgrader["checksum"] == utils.compute_checksum(cell)
-        comment.auto_comment = "No response." if unchanged else None
-    submitted.late_submission_penalty = None
-    late = submitted.assignment.total_seconds_late > 0
+        comment.auto_comment = "No response." if cell is not None and _is_unanswered(cell) else None
     gradebook.db.commit()
-    if late:
-        names = {"notebook": chapter.module, "assignment": chapter.folder, "student": student}
-        resources = {"nbgrader": names | {"db_url": app.coursedir.db_url}}
-        AssignLatePenalties(parent=app).preprocess(notebook, resources)
-        gradebook.db.expire_all()
+
+
+def set_time(gradebook: Gradebook, student: str, chapter: Chapter, handed_in_at: str) -> None:
+    """Note when something was handed in that keeps its marks."""
+    submission = gradebook.find_submission(chapter.folder, student)
+    if submission.timestamp != (when := utils.parse_utc(handed_in_at)):
+        submission.timestamp = when
+        gradebook.db.commit()
+
+
+def _is_unanswered(cell: NotebookNode) -> bool:
+    """Whether an answer is empty, or as it was handed out."""
+    return not cell.source.strip() or cell.metadata.nbgrader["checksum"] == utils.compute_checksum(cell)
 
 
 def _set_checksums(notebook: NotebookNode, released: Notebook) -> dict[str, NotebookNode]:

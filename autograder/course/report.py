@@ -30,6 +30,7 @@ from autograder.course.batch import (
 )
 from autograder.course.collect import strays
 from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.course.standing import Standing, refresh_penalties, standings
 from autograder.job import grade_job
 from autograder.plain import plain
 
@@ -46,6 +47,7 @@ def run(
     workers: int | None,
     scheduler: str | None,
     unsafe: bool,
+    force: bool = False,
     nbgrader: NbGrader | None = None,
 ) -> int:
     """Grade what was handed in and show the marks.
@@ -59,6 +61,7 @@ def run(
         workers: processes on this machine; by default as many as pay, at most one for each core.
         scheduler: the address of a Dask scheduler to use instead.
         unsafe: run students' code without a sandbox.
+        force: grade anew what has not changed, too.
         nbgrader: nbgrader configured otherwise than by `nbgrader_config.py`.
 
     Returns:
@@ -92,7 +95,8 @@ def run(
     try:
         with only_one(nbgrader), _progress() as progress:
             bar = progress.add_task("grading", total=len(hand_ins))
-            for one in grade_class(course, nbgrader, hand_ins, workers=workers, scheduler=scheduler, unsafe=unsafe):
+            options = {"workers": workers, "scheduler": scheduler, "unsafe": unsafe, "force": force}
+            for one in grade_class(course, nbgrader, hand_ins, **options):
                 marked.append(one)
                 progress.advance(bar)
     except KeyboardInterrupt:
@@ -105,7 +109,9 @@ def run(
     marked.sort(key=lambda m: (m.student, m.chapter.folder))
     if json_file:
         _write_json(json_file, marked, time.monotonic() - started, workers)
-    table = marks_table(marked)
+    with gradebook.open_gradebook(nbgrader) as book:
+        refresh_penalties(nbgrader, book)
+        table = marks_table(marked, standings(book))
     console = Console()
     # A mark is never cut short: on a narrow screen lines wrap instead.
     console.width = max(console.width, Measurement.get(console, console.options.update(width=1000), table).maximum)
@@ -144,23 +150,31 @@ def _progress() -> Progress:
     return Progress(TextColumn("{task.description}"), *columns, console=Console(stderr=True))
 
 
-def marks_table(marked: list[Marked]) -> Table:
-    """The marks, a row for each student, and a column for each chapter headed by its points."""
-    points: dict[str, dict[Chapter, tuple[float, float]]] = defaultdict(dict)
+def marks_table(marked: list[Marked], standings: dict[tuple[str, str], Standing]) -> Table:
+    """The marks as the gradebook has them, a row for each student, a column for each chapter headed by its points.
+
+    Args:
+        marked: what was graded.
+        standings: how everyone stands; who is not in the gradebook is shown with the points of the checks.
+    """
+    rows: dict[str, dict[Chapter, Standing]] = defaultdict(dict)
     for one in marked:
         earned, possible = (sum(item[key] for item in one.items) for key in ("points", "max_points"))
-        points[one.student][one.chapter] = (earned, possible)
-    most = {chapter: possible for row in points.values() for chapter, (_, possible) in row.items()}
+        standing = standings.get((one.student, one.chapter.folder), Standing(earned, possible))
+        rows[one.student][one.chapter] = standing
+    most = {one.chapter: rows[one.student][one.chapter].max_score for one in marked}
     chapters = sorted(most, key=lambda chapter: chapter.folder)
-    table = Table(title="Marks from checks", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title="Marks", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("student", no_wrap=True)
     for chapter in chapters:
         table.add_column(f"{chapter.number}\n/{most[chapter]:g}", justify="right", no_wrap=True)
-    table.add_column("total", justify="right", no_wrap=True)
-    for student, row in points.items():
-        cells = [f"{row[c][0]:g}" if c in row else "–" for c in chapters]
-        total, possible = (sum(pair[i] for pair in row.values()) for i in (0, 1))
-        table.add_row(Text(plain(student)), *cells, f"{total:g}/{possible:g}")
+    for head in (f"total\n/{sum(most.values()):g}", "late", "to mark"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for student, row in rows.items():
+        cells = [f"{row[c].mark:g}" if c in row else "–" for c in chapters]
+        total = sum(standing.mark for standing in row.values())
+        late, waiting = (sum(getattr(standing, of) for standing in row.values()) for of in ("late", "to_mark"))
+        table.add_row(Text(plain(student)), *cells, f"{total:g}", f"{late or ''}", f"{waiting or ''}")
     return table
 
 

@@ -1,5 +1,6 @@
 """`autograder grade`: marks, the JSON report, exit statuses, and what a bad submission or a second run may change."""
 
+import csv
 import dataclasses
 import json
 import os
@@ -238,6 +239,42 @@ def test_a_late_submission_is_penalised_as_nbgrader_is_told_to(course, hand_in, 
     grade(report)
     with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
         assert db.execute("SELECT late_submission_penalty FROM submitted_notebook").fetchall() == [(2.0,)]
+
+
+def test_a_due_date_set_after_grading_takes_effect_everywhere_at_once(course, hand_in, report):
+    path = hand_in("ada", "01_numbers", double="return 2 * x", why="Because.")
+    path.with_name("timestamp.txt").write_text("2026-01-02 00:00:00 UTC")
+    assert "late" in run("grade", "--workers", 1).stdout
+    graded = course.root / "classroom/autograded/ada/01_numbers/.autograder.json"
+    before = graded.stat().st_mtime_ns
+
+    def shown() -> tuple[str, ...]:
+        """The mark, late and to-mark of ada: in the table, for Moodle, and in nbgrader's own CSV."""
+        [row] = [line for line in run("grade", "--workers", 1).stdout.splitlines() if " ada " in line]
+        run("export")
+        moodle = (course.root / "classroom/moodle.csv").read_text().splitlines()[1].split(",")[-1]
+        with (course.root / "classroom/grades.csv").open(newline="") as file:
+            [line] = [one for one in csv.DictReader(file) if one["assignment"] == "01_numbers"]
+        return (*row.split()[1:], float(moodle), float(line["score"]), line["late"], line["to_mark"])
+
+    assert shown() == ("2", "2", "1", 2, 2, "", "1")
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        db.execute("UPDATE assignment SET duedate = '2026-01-01 00:00:00.000000'")
+    assert shown() == ("2", "2", "1", "1", 2, 2, "yes", "1")
+    with (course.root / "nbgrader_config.py").open("a") as config:
+        config.write("\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    assert shown() == ("0", "0", "1", "1", 0, 0, "yes", "1")
+    path.with_name("timestamp.txt").write_text("2025-12-31 00:00:00 UTC")
+    assert shown() == ("2", "2", "1", 2, 2, "", "1")
+    assert graded.stat().st_mtime_ns == before, "nothing was graded again"
+    run("grade", "--workers", 1, "--force")
+    assert graded.stat().st_mtime_ns > before
+
+
+def test_an_empty_written_answer_is_no_answer(course, hand_in, report):
+    hand_in("ada", "01_numbers", why="  ")
+    grade(report)
+    assert auto_scores(course.root)["ada", "why"] == 0
 
 
 def test_an_exercise_added_after_grading_is_refused_with_what_to_do(course, hand_in, report, monkeypatch, capfd):

@@ -103,3 +103,16 @@ def test_a_name_does_not_steer_the_terminal(text, shown):
 )
 def test_a_cell_is_no_formula(value, written):
     assert cell(value) == written
+
+
+@pytest.mark.parametrize(("resources", "there"), [({}, False), ({"submission_id": "7"}, True)])
+def test_the_rubric_stands_beside_the_answer_in_formgrader_alone(course, resources, there):
+    answer = nbformat.v4.new_markdown_cell("I think so.")
+    answer.metadata.nbgrader = {"grade_id": "why", "grade": True, "solution": True}
+    config = Config()
+    config.HTMLExporter.filters = {"markdown2html": "autograder.course.rubric.markdown"}
+    resources = resources | {"assignment_id": "01_numbers", "notebook_id": "numbers_chapter"}
+    notebook = nbformat.v4.new_notebook(cells=[answer, nbformat.v4.new_markdown_cell("Prose.")])
+    html, _ = HTMLExporter(config=config).from_notebook_node(notebook, resources=resources)
+    assert html.count("What solutions/ says") == there
+    assert ("<p>Because.</p>" in html) == there and "I think so." in html

@@ -105,6 +105,38 @@ def test_feedback_follows_a_regrade(course, graded, hand_in):
     assert "signs" not in (graded / "feedback/ben/01_numbers/numbers_chapter.html").read_text()
 
 
+def test_one_answer_of_the_class_is_marked_in_a_table(course, graded, hand_in, tmp_path):
+    hand_in("cem", "01_numbers", why="=1+1")
+    hand_in("dua", "01_numbers", why="Because.")
+    run("grade", "--workers", 1)
+    file = tmp_path / "why.csv"
+    assert "4 answers" in run("answers", "1", "why", file)
+    heads, *rows = table(file)
+    assert heads == ["student", "answer", "points", "comment"]
+    assert [row[:3] for row in rows] == [
+        ["cem", "'=1+1", ""],
+        ["ada", "Because.", ""],
+        ["dua", "Because.", ""],
+        ["ben", "YOUR ANSWER HERE", "0"],
+    ]
+    rows[0][2:], rows[1][2:], rows[2][2:] = ["0,5", "Half."], ["1", "Yes, why?"], ["1", "Yes, why?"]
+
+    def read_back() -> str:
+        with file.open("w", newline="") as out:
+            csv.writer(out).writerows([heads, *rows])
+        done = CliRunner().invoke(cli.app, ["answers", "1", "why", str(file), "--read"])
+        return str(done.exception) if done.exception else done.output
+
+    rows[2][2] = "2"
+    assert "line 4: 2 points of 1" in read_back()
+    rows[2][2] = "1"
+    assert "4 marks" in read_back()
+    with Gradebook(f"sqlite:///{graded / 'gradebook.db'}", "attention") as book:
+        found = [book.find_grade("why", "numbers_chapter", "01_numbers", s) for s in ("ada", "ben", "cem", "dua")]
+        assert [(g.score, g.needs_manual_grade) for g in found] == [(1, False), (0, False), (0.5, False), (1, False)]
+        assert book.find_comment("why", "numbers_chapter", "01_numbers", "dua").comment == "Yes, why?"
+
+
 def table(path: Path) -> list[list[str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
