@@ -63,6 +63,7 @@ CONSENSUS = (
     "BLEU against all of them, in lower-cased tokens."
 )
 BEAM = 5
+GREEDY = "-greedy"  # marks the answers without a beam of a model that has both
 FILES = {"valid": "val", "test": "test2016"}
 TRANSFORMER = {
     "units": "subwords",
@@ -111,7 +112,7 @@ RECIPES = {
 }
 COMPARED = [
     ("small_gru_attention", "small_gru"),
-    ("subwords", "small_gru_attention"),
+    ("subwords-greedy", "small_gru_attention"),
     ("small", "subwords"),
     ("distilled", "small"),
 ]
@@ -552,12 +553,13 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         model = new_model(recipe, captions.sizes)
         taught = lessons(recipe["teacher"], seeds[0], root) if "teacher" in recipe else None
         spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe), taught)
-    values, intervals, split = {}, {}, "valid" if validate else "test"
+    values, intervals, said, split = {}, {}, {}, "valid" if validate else "test"
     for beam in (1,) if "encoder_hidden" in recipe else (1, BEAM):
         translations = translate(model, getattr(captions, split), beam)
         how = "greedy" if beam == 1 else f"beam {beam}"
         values |= captions.scores(split, translations, how)
         intervals |= captions.intervals(split, translations, how)
+        said[beam] = captions.tokens(translations)
     label = "+".join(map(str, seeds))
     record = {
         "experiment": EXPERIMENT,
@@ -573,8 +575,15 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         "intervals": intervals,
         "notes": signatures(),
     } | spent
-    save((record, captions.tokens(translations)), answers_path(root, split, name, label))
+    for beam, tokens in said.items():
+        ending = GREEDY if beam == 1 and len(said) > 1 else ""
+        save((record, tokens), answers_path(root, split, name + ending, label))
     return record
+
+
+def answers_title(name: str) -> str:
+    """What to call the answers kept under this name."""
+    return TITLES[name.removesuffix(GREEDY)] + (", greedy" if name.endswith(GREEDY) else "")
 
 
 def compare(pairs: list[tuple[str, str]], root: Path) -> None:
@@ -584,12 +593,12 @@ def compare(pairs: list[tuple[str, str]], root: Path) -> None:
         try:
             answers = read_answers([answers_path(root, "test", name, "0") for name in (one, other)])
         except FileNotFoundError as error:
-            print(f"{TITLES[one]} against {TITLES[other]}: {error}", file=sys.stderr)
+            print(f"{answers_title(one)} against {answers_title(other)}: {error}", file=sys.stderr)
             continue
         comparison = {
             "experiment": EXPERIMENT,
             "kind": "comparison",
-            "model": f"{TITLES[one]} − {TITLES[other]}",
+            "model": f"{answers_title(one)} − {answers_title(other)}",
             "seed": 0,
             "measure": "BLEU, tokens, lower case",
             "difference": bleu_difference(TOKENS, *(counts_of(references, tokens) for _, tokens in answers)),

@@ -2,7 +2,6 @@
 
 import json
 import re
-from statistics import mean
 
 from autograder.course.curriculum import find_course
 from claims import Claim
@@ -20,31 +19,46 @@ def recorded(model: str, decoding: str) -> list[float]:
     return [run["values"][f"tokens, lower case, {decoding}"] for run in runs if run["model"] == model]
 
 
-LADDER = {
-    "one vector between two GRUs": ("GRU without attention, words", "greedy"),
-    "attention": ("GRU with attention, words", "greedy"),
-    "transformer of words": ("transformer, words", "greedy"),
-    "transformer of subwords": ("transformer, subwords", "greedy"),
-    "beam of 5": ("transformer, words", "beam 5"),
-    "mean of three": ("mean of the word transformers' probabilities", "beam 5"),
-    "consensus": ("consensus of all transformers and both means", "beam 5"),
+GRUS = [f"GRU {kind} attention, words that occur three times" for kind in ("without", "with")]
+RUNGS = {
+    "| two GRUs with one vector between them (chapter 8) |": (GRUS[0], "greedy", None),
+    "| attention between them (chapter 8) |": (GRUS[1], "greedy", f"{GRUS[1]} − {GRUS[0]}"),
+    "| a transformer in their place, and pieces of words for words (chapters 9 and 10) |": (
+        "transformer, subwords",
+        "greedy",
+        f"transformer, subwords, greedy − {GRUS[1]}",
+    ),
+    "| a beam of 5 in place of the likeliest token (section 10.6) |": (
+        "transformer, subwords",
+        "beam 5",
+        "transformer, subwords: beam 5 − greedy",
+    ),
+    "| the mean of three such models' probabilities, an **ensemble** |": (
+        "mean of the subword transformers' probabilities",
+        "beam 5",
+        None,
+    ),
+    "| a consensus of eight translations of each caption |": (
+        "consensus of all transformers and both means",
+        "beam 5",
+        None,
+    ),
 }
 
 
-def steps_of_the_ladder() -> dict[str, list[float]]:
-    return {name: recorded(*which) for name, which in LADDER.items()}
+def difference(title: str) -> list[float]:
+    """How much better one model translates the test captions than another, and the interval."""
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in RUNS.glob("German_captions*.json")]
+    return next(run["difference"] for run in runs if run["model"] == title)
 
 
-def rung(phrase: str, name: str) -> Claim:
-    """A row of the ladder's table: its figure is the mean of the recorded runs, and its range theirs."""
-
-    def holds(_: dict[str, str]) -> bool:
-        values = steps_of_the_ladder()[name]
-        said = numbers(phrase)
-        wanted = [round(mean(values), 1), *([min(values), max(values)] if len(values) > 1 else [])]
-        return len(said) == len(wanted) and all(abs(a - b) <= 0.0501 for a, b in zip(said, wanted, strict=True))
-
-    return Claim("ladder", phrase, holds)
+def rung(name: str) -> Claim:
+    """A row of the ladder: its figure is that of the first recorded run, its difference the recorded one."""
+    model, decoding, against = RUNGS[name]
+    phrase = f"{name} {recorded(model, decoding)[0]:.1f} |"
+    if against:
+        phrase += " {:+.2f} [{:+.2f}, {:+.2f}] |".format(*difference(against))
+    return Claim("ladder", phrase, lambda _: True)
 
 
 def translations(outputs: dict[str, str]) -> dict[str, tuple[str, str]]:
@@ -58,18 +72,70 @@ def says(quoted: str, beam: bool = False) -> Claim:
     return Claim("error_analysis", quoted, lambda o: any(quoted in row[beam] for row in translations(o).values()))
 
 
+# What the model answer found wrong with the first ten: German's first words, greedy's errors, the beam's.
+TEN = (
+    ("Drei Frauen essen", {"wrong word"}, {"form"}),
+    ("An der Haltestelle", {"left out", "invented", "roles"}, {"left out"}),
+    ("Ein Vogel sitzt", {"wrong word"}, {"wrong word"}),
+    ("Eine Katze ist", {"left out", "repeated"}, {"left out", "repeated"}),
+    ("Eine Frau lädt", {"left out", "wrong word"}, {"left out", "wrong word"}),
+    ("Am Morgen verkaufen", {"left out", "wrong word", "roles"}, {"left out", "wrong word", "roles"}),
+    ("Im See schwimmt", {"left out", "repeated"}, {"left out", "repeated"}),
+    ("Während die Mutter", {"left out", "roles"}, {"left out", "roles", "repeated"}),
+    ("Drei Männer, die", {"left out"}, {"right"}),
+    ("Nach der Arbeit", {"left out", "invented"}, {"left out"}),
+)
+COUNTED = (
+    {
+        "left out": "eight of greedy's translations lack something",
+        "wrong word": "Four have a wrong word",
+        "roles": "three exchange the roles",
+        "repeated": "two repeat themselves",
+        "invented": "two invent something",
+    },
+    {
+        "left out": "*left out* 7",
+        "wrong word": "*wrong word* 3",
+        "roles": "*roles* 2",
+        "repeated": "*repeated* 3",
+        "form": "*form* 1",
+        "invented": "*invented* 0",
+    },
+)
+NUMBERS = {"two": 2, "three": 3, "Four": 4, "eight": 8}
+
+
+def counted(words: str, kind: str, beam: bool) -> Claim:
+    """The model answer counts a kind of error as often as its labels of the ten captions shown first have it."""
+
+    def holds(outputs: dict[str, str]) -> bool:
+        first_ten = zip(list(translations(outputs))[:10], TEN, strict=True)
+        said = int(words.split()[-1]) if beam else NUMBERS[words.split()[0]]
+        shown = all(german.startswith(row[0]) for german, row in first_ten)
+        return shown and said == sum(kind in row[1 + beam] for row in TEN)
+
+    return Claim("error_analysis", words, holds)
+
+
 def by_beam(text: str) -> dict[int, list[float]]:
     return {int(beam): numbers(rest) for beam, rest in re.findall(r"beam of +(\d+)[^:]*: (.*)", text)}
 
 
 CLAIMS = [
-    rung("| two GRUs with one vector between them (chapter 8) | 22.8 |", "one vector between two GRUs"),
-    rung("| attention between them (chapter 8) | 32.9 |", "attention"),
-    rung("| a transformer in their place (chapter 9) | 38.7 | 38.25 to 39.19 |", "transformer of words"),
-    rung("| pieces of words in place of words | 38.6 | 38.17 to 39.10 |", "transformer of subwords"),
-    rung("| words again, and a beam of 5 | 39.6 | 39.15 to 39.86 |", "beam of 5"),
-    rung("probabilities, an **ensemble** | 40.7 |", "mean of three"),
-    rung("| a consensus of all models | 41.3 |", "consensus"),
+    *map(rung, RUNGS),
+    Claim(
+        "ladder",
+        "38.17, 38.59 and 39.10 with pieces of words, 38.25, 38.75 and 39.19 with words",
+        lambda _: (
+            sorted(recorded("transformer, subwords", "greedy")) == [38.17, 38.59, 39.10]
+            and sorted(recorded("transformer, words", "greedy")) == [38.25, 38.75, 39.19]
+        ),
+    ),
+    Claim(
+        "ladder",
+        "its interval does not reach 0",
+        lambda _: difference("transformer, subwords: beam 5 − greedy")[1] > 0,
+    ),
     Claim(
         "bleu-run-reading",
         "a beam costs time and brings nothing",
@@ -94,6 +160,9 @@ CLAIMS = [
     says("A white dog swims a white dog."),
     says("A morder selling two men on the street."),
     says("New workman a woman in a boat."),
-    says("Three men wearing green jackets are shoveling in the snow."),
+    says("enjoying them"),
+    says("Three men wearing green jackets are shoveling snow on the street.", beam=True),
+    says("A mother is selling the father selling the father.", beam=True),
     says("A woman is fishing in a boat.", beam=True),
+    *(counted(words, kind, beam) for beam in (False, True) for kind, words in COUNTED[beam].items()),
 ]

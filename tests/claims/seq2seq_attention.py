@@ -1,7 +1,10 @@
-"""What chapter 08 says of its own runs, on the invented sample."""
+"""What chapter 08 says of its own runs, on the invented sample, and of what two models wrote for real captions."""
 
+import json
 import re
+from functools import cache
 
+from autograder.course.curriculum import find_course
 from claims import Claim
 
 
@@ -38,6 +41,25 @@ def by_length(outputs: dict[str, str]) -> list[float]:
     return [round(one - other, 2) for one, other in pairs]
 
 
+@cache
+def real_captions() -> list[dict]:
+    """The test captions, as the file beside the chapter has them."""
+    path = find_course().root / "solutions" / "08_seq2seq_attention" / "alignments.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def looked(beginning: str, english: str, german: str) -> int:
+    """How much of a German word went into an English one, in thousandths; the caption by how its German begins."""
+    caption = next(c for c in real_captions() if " ".join(c["source"]).startswith(beginning))
+    row = caption["weights"][caption["attention"].index(english)]
+    return row[1 + caption["source"].index(german)]
+
+
+def lengths(outputs: dict[str, str]) -> list[list[float]]:
+    """BLEU with and without attention, the difference and its interval, for each quarter, short captions first."""
+    return [numbers(line.split(":")[1]) for line in outputs["real-by-length"].splitlines() if "tokens:" in line]
+
+
 CLAIMS = [
     Claim("vocab-idea", "`<unk>` is 0 and `<pad>` is 1", lambda o: "['<unk>', '<pad>', '<sos>', '<eos>'" in o["vocab"]),
     Claim("bottleneck-reading", "4, 2, 1: half of it", lambda o: numbers(o["gru-cell"]) == [4.0, 2.0, 1.0]),
@@ -71,4 +93,88 @@ CLAIMS = [
     ),
     Claim("exposure-reading", "about five times as large", lambda o: 4.5 < exposure(o)[-1] / exposure(o)[0] < 5.5),
     Claim("exposure-reading", "only half of the time, little is lost", lambda o: exposure(o)[1] < 1.3 * exposure(o)[0]),
+    Claim("real-idea", "for the first 60 also", lambda o: sum("weights" in c for c in real_captions()) == 60),
+    Claim(
+        "real-align-reading",
+        "*stehen* gets none of its weight",
+        lambda o: (
+            looked("leute , die", "standing", "stehen") == 0
+            and looked("leute , die", "standing", ",") + looked("leute , die", "standing", "die") > 800
+        ),
+    ),
+    Claim(
+        "real-align-reading",
+        "have most of their weight on their own German word",
+        lambda o: (
+            min(
+                looked("leute , die", "people", "leute"),
+                looked("leute , die", "building", "gebäude"),
+                looked("ein mann mit einem orange", "hat", "hut"),
+                looked("ein mann mit einem orange", "orange", "orangefarbenen"),
+                looked("frauen , die", "traditional", "traditionelle"),
+            )
+            > 800
+        ),
+    ),
+    Claim(
+        "real-align-reading",
+        "*an* looks at *orangefarbenen*",
+        lambda o: looked("ein mann mit einem orange", "an", "orangefarbenen") > 700,
+    ),
+    Claim(
+        "real-align-reading",
+        "with a quarter of its weight",
+        lambda o: 200 < looked("frauen , die", ".", "nach") < 300 > 10 * looked("frauen , die", "playing", "nach"),
+    ),
+    Claim(
+        "real-dictionary-reading",
+        "71 of 77, and 75 with the neighbours",
+        lambda o: (
+            "77 words" in o["real-dictionary-run"] and "in 71, that or a neighbour in 75" in o["real-dictionary-run"]
+        ),
+    ),
+    Claim(
+        "real-dictionary-reading",
+        "would have found 60",
+        lambda o: "along the sentence: its own German word in 60" in o["real-dictionary-run"],
+    ),
+    Claim(
+        "real-dictionary-reading",
+        "looked at 13",
+        lambda o: "of the 17 that moved, it looked at 13" in o["real-dictionary-run"],
+    ),
+    Claim(
+        "real-align-reading",
+        "wrote *standing* as well",
+        lambda o: any(c["without"][:2] == ["people", "standing"] and c["source"][2] == "die" for c in real_captions()),
+    ),
+    Claim(
+        "real-bleu-reading",
+        "Attention is worth 8.6 BLEU, and the interval is far from 0",
+        lambda o: numbers(o["real-bleu"])[-3] == 8.6 and numbers(o["real-bleu"])[-2] > 5,
+    ),
+    Claim(
+        "real-by-length-reading",
+        "The distance is 6.4, 7.8, 10.3 and 8.7",
+        lambda o: [row[2] for row in lengths(o)] == [6.4, 7.8, 10.3, 8.7],
+    ),
+    Claim("real-by-length-reading", "Attention helps at every length", lambda o: min(row[3] for row in lengths(o)) > 0),
+    Claim(
+        "real-by-length-reading",
+        "have only half a point in common",
+        lambda o: round(lengths(o)[0][4] - lengths(o)[2][3], 1) == 0.5,
+    ),
+    Claim(
+        "real-by-length-reading",
+        "81 % of the BLEU that attention reaches, in the longest 69 %",
+        lambda o: [round(100 * row[1] / row[0]) for row in (lengths(o)[0], lengths(o)[-1])] == [81, 69],
+    ),
+    Claim(
+        "real-by-length-reading",
+        "the line is level up to 14 tokens, while the other falls from part to part",
+        lambda o: (
+            max(row[0] for row in lengths(o)[:3]) - min(row[0] for row in lengths(o)[:3]) < 0.5
+            and sorted((row[1] for row in lengths(o)), reverse=True) == [row[1] for row in lengths(o)]
+        ),
+    ),
 ]
