@@ -429,6 +429,25 @@ def test_the_translator_answers_kindly_to_anything(light, text, line):
     assert errors == []
 
 
+@pytest.mark.parametrize(
+    ("name", "button", "empty", "long"),
+    [
+        ("beam", "Translate", "Type a German sentence", "These are 500 words"),
+        ("sampling", "Write", "", "That is a whole text"),  # a caption may begin with nothing
+    ],
+)
+def test_beam_and_sampling_answer_kindly_too(light, name, button, empty, long):
+    page, errors = light
+    place = page.locator(f"[data-figure={name}]")
+    strange = "never occurred"
+    for text, line in {"": empty, "Hund " * 500: long, "😀🎉": strange, "<img src=x><b>Hund</b>": strange}.items():
+        place.locator("input[type=text]").fill(text)
+        place.get_by_role("button", name=button, exact=True).click()
+        playwright.expect(place.locator(".live-status")).to_contain_text(line)
+        assert place.locator("img").count() == 0 and "Hund" not in place.locator("b").all_inner_texts()
+    assert errors == []
+
+
 def test_a_head_is_switched_off_by_the_reader(light, model):
     page, _ = light
     place = page.locator("[data-figure=translator]")
