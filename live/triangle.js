@@ -2,7 +2,8 @@
 
 import { h, number, slider, tick } from "./lib/dom.js";
 
-const [WIDTH, HEIGHT, EDGE] = [420, 300, 34];
+const [WIDTH, HEIGHT] = [420, 300];
+const [SIDE, EDGE] = [64, 34]; // free room beside the points, for their names, and above and below
 
 /**
  * @param {HTMLElement} element - where to.
@@ -16,9 +17,10 @@ export function render(element, data) {
 
   const low = [0, 1].map((axis) => Math.min(...points.map((point) => point[axis])));
   const high = [0, 1].map((axis) => Math.max(...points.map((point) => point[axis])));
-  const scale = Math.min((WIDTH - 2 * EDGE) / (high[0] - low[0] || 1), (HEIGHT - 2 * EDGE) / (high[1] - low[1] || 1));
-  const toPage = ([x, y]) => [EDGE + (x - low[0]) * scale, HEIGHT - EDGE - (y - low[1]) * scale];
-  const fromPage = ([x, y]) => [low[0] + (x - EDGE) / scale, low[1] + (HEIGHT - EDGE - y) / scale];
+  const scale = Math.min((WIDTH - 2 * SIDE) / (high[0] - low[0] || 1), (HEIGHT - 2 * EDGE) / (high[1] - low[1] || 1));
+  const centre = [0, 1].map((axis) => (low[axis] + high[axis]) / 2);
+  const toPage = ([x, y]) => [WIDTH / 2 + (x - centre[0]) * scale, HEIGHT / 2 - (y - centre[1]) * scale];
+  const fromPage = ([x, y]) => [centre[0] + (x - WIDTH / 2) / scale, centre[1] - (y - HEIGHT / 2) / scale];
 
   const sides = h("polygon", { class: "sides" });
   const spokes = points.map(() => h("line", { class: "spoke" }));
@@ -78,7 +80,8 @@ export function render(element, data) {
       const dot = [...corners, middle][k];
       const [a, b] = k < 3 ? points[k] : y;
       for (const [name, value] of [["cx", x], ["cy", top], ["aria-valuenow", a.toFixed(2)], ["aria-valuetext", `(${number(a, 1)}, ${number(b, 1)})`]]) dot.setAttribute(name, value);
-      const left = k < 3 && x < WIDTH / 2; // a corner's name stands outside the triangle
+      const room = 12 + 10 * names[k].textContent.length;
+      const left = x + room > WIDTH || (k < 3 && x < WIDTH / 2 && x > room); // a corner's name stands outside the triangle
       names[k].setAttribute("x", left ? x - 12 : x + 12);
       names[k].setAttribute("y", k < 3 && top > HEIGHT / 2 ? top + 20 : top - 10);
       names[k].setAttribute("text-anchor", left ? "end" : "start");
