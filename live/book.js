@@ -15,7 +15,7 @@ export function startBook(figures, folder) {
     const show = () => {
       const data = unpackData(JSON.parse(place.querySelector("script").textContent));
       const still = place.querySelector(".live-still");
-      const before = place.previousElementSibling;
+      const before = place.previousElementSibling ?? place.parentElement.previousElementSibling; // Sphinx puts a place into a box
       const canvas = document.createElement("div");
       canvas.className = "live";
       canvas.setAttribute("role", "group");

@@ -164,6 +164,8 @@ def test_reading_it_in_a_browser_without_a_network(site: Path, browser, width):
         page.get_by_role("article").get_by_role("link", name="Weighted averages", exact=True).click()
         page.locator(".katex").first.wait_for()
         assert page.evaluate("document.querySelectorAll('.katex-error').length") == 0
+        sync_api.expect(page.locator("[data-figure=triangle] .live")).to_be_visible()
+        sync_api.expect(page.get_by_alt_text("Three words as corners of a triangle, y inside")).to_be_hidden()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
         solution = page.locator("details", has_text="Show the solution").filter(has_text="torch.einsum")

@@ -31,7 +31,7 @@ export function drawTree({ best, last, steps }, pieceOf) {
       const [fromX, fromY] = places.get(one.parent) ?? [16 - WIDTH, 2];
       const start = [fromX + WIDTH - 16, fromY + 18];
       lines.push(h("path", { class: kind, d: `M${start} C${start[0] + 10},${start[1]} ${place[0] - 10},${place[1] + 18} ${place[0]},${place[1] + 18}` }));
-      const piece = one.ended ? "⏹ end" : pieceOf(one.tokens.at(-1)).replace("▁", "") || "␣";
+      const piece = one.ended ? "end" : pieceOf(one.tokens.at(-1)).replace("▁", "") || "␣";
       boxes.push(
         h("g", { class: kind, transform: `translate(${place})` },
           h("title", {}, `${one.tokens.map((t) => pieceText(pieceOf(t))).join(" ")}: ${number(one.sum)}`),
