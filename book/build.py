@@ -61,7 +61,8 @@ def main(folder: Path = BOOK / "_build") -> int:
     doctrees = folder / "doctrees"
     write_figures(source)
     status = build_main(["-q", "-W", "--keep-going", "-E", "-d", str(doctrees), "-b", "html", str(source), str(site)])
-    (site / "_static/webpack-macros.html").unlink(missing_ok=True)  # the theme's templates are no page
+    for template in site.glob("_static/**/*.html"):  # the themes' own: no page of the book
+        template.unlink()
     for page in site.glob("**/*.html"):
         # What is folded is called by the words that are seen on it, for those who listen to the page too.
         text = page.read_text(encoding="utf-8")
