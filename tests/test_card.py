@@ -19,6 +19,8 @@ CELLS = [
     "check.weighted_avg(lambda x, w: 2 * w @ x)",
     "def transposed(x, w):\n    y = x @ w\n    return y.no_such_name\ncheck.weighted_avg(transposed)",
     "def todo(x, w):\n    raise NotImplementedError()\ncheck.weighted_avg(todo)",
+    "[].no_such_name",
+    "def check(x):\n    return x\ncheck.weighted_avg(check)",
 ]
 
 
@@ -67,3 +69,15 @@ def test_an_exception_shows_the_students_own_frames_alone(outputs):
 def test_an_exercise_that_nobody_has_begun_stops_in_one_line(outputs):
     (error,) = outputs[4]
     assert error.traceback == ["weighted_avg is not written yet: fill it in above, run its cell, then this one."]
+
+
+def test_another_attribute_error_has_its_traceback(outputs):
+    (error,) = outputs[5]
+    assert error.ename == "AttributeError"
+    assert "[].no_such_name" in text(error) and "'list' object has no attribute" in text(error)
+
+
+def test_a_name_that_hides_the_checks_is_said_in_one_line(outputs):
+    (error,) = outputs[6]
+    assert error.ename == "CheckHidden"
+    assert len(error.traceback) == 1 and "rename that" in text(error)

@@ -10,6 +10,7 @@ import html
 import sys
 import traceback
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -61,6 +62,13 @@ class NotAttempted(NotImplementedError):
         return [str(self)]
 
 
+class CheckHidden(AttributeError):
+    """A cell gave the name `check` to something else: said in one line, where Python speaks of a missing attribute."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
 def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Mark a visible check, named as its exercise, so that a notebook shows its verdict as a line or a card.
 
@@ -72,6 +80,9 @@ def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """
 
     def mark(check: Callable[..., None]) -> Callable[..., None]:
+        if _in_notebook():
+            sys.modules["IPython"].get_ipython().set_custom_exc((AttributeError,), _explain_hidden_check)
+
         @functools.wraps(check)
         def run(*objects: Any) -> None:
             if not _in_notebook():
@@ -99,6 +110,18 @@ def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 def _in_notebook() -> bool:
     return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None
+
+
+def _explain_hidden_check(shell: Any, kind: type, error: AttributeError, tb: Any, tb_offset: int | None = None) -> None:
+    """IPython's handler of an AttributeError: as ever, but for `check.EXERCISE` where `check` is not the module."""
+    own = shell.user_ns.get("check")
+    if error.obj is own and own is not None and not isinstance(own, ModuleType):
+        kind = CheckHidden
+        error = kind(
+            "`check` is the name of this chapter's checks, but a cell has given it to something else: rename that, "
+            "run the cell with the imports at the top again, then this one."
+        )
+    shell.showtraceback((kind, error, tb), tb_offset=tb_offset)
 
 
 def _points(check: Callable) -> str:

@@ -710,7 +710,7 @@ MUTANTS = [
     ),
     _tiles(
         "no maximum at all",
-        "NaN",
+        "no maximum is subtracted",
         ("torch.exp(top - highest)", "1.0"),
         ("torch.exp(scores - highest)", "torch.exp(scores)"),
     ),

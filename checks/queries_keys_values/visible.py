@@ -364,8 +364,8 @@ def attention_in_tiles_memory(function: Callable) -> None:
     result = call(function, queries, keys, values, 4)
     expect_tensor(result, (1, 3, 1), None, "the output")
     assert not result.isnan().any(), (
-        "for scores near -10 000 the output is NaN. Likely cause: the running maximum begins at 0, higher than every "
-        "score, so that all exponentials are 0"
+        "for scores near -10 000 the output is NaN. Likely cause: no maximum is subtracted, or the running maximum "
+        "begins at 0, higher than every score, so that all exponentials are 0"
     )
     expect_close(result, torch.full((1, 3, 1), 19.0).double(), "the output for scores near -10 000")
     expect_few_columns(place(columns_held, function)(function, queries, keys, values, 4), 4, 40)

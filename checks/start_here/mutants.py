@@ -70,6 +70,12 @@ MUTANTS = [
     _pairs("distances", "wrong entries", "return torch.cdist(x, y)"),
     _pairs("all of T, the batch too", "RuntimeError", "return x @ y.T"),
     _pairs("softmax already", "no softmax here", "return (x @ y.mT).softmax(dim=-1)"),
+    _pairs(
+        "cosines", "divided by the lengths of the vectors", "return F.normalize(x, dim=-1) @ F.normalize(y, dim=-1).mT"
+    ),
+    _pairs(
+        "all sequences of y summed", "all sequences of y are summed up", "return torch.einsum('bik,cjk->bij', x, y)"
+    ),
     _pairs("a loop over the batch", "without a loop", "return torch.stack([u @ v.T for u, v in zip(x, y)])"),
     _pairs(
         "a loop over the positions",

@@ -69,6 +69,8 @@ def pairwise_dots(function: Callable) -> None:
     first = torch.tensor([[3.0, 2.0, 2.0, 2.0], [0.0, 0.0, 2.0, -1.0]])
     second = torch.tensor([[1.0, 3.0, 4.0, 1.0], [0.0, 1.0, 4.0, 1.0]])
     expected = torch.stack([first, second])
+    x_lengths = torch.tensor([[5.0, 2.0], [3.0, 1.0]]).sqrt()
+    y_lengths = torch.tensor([[[3.0, 4.0, 10.0, 1.0]], [[1.0, 5.0, 16.0, 3.0]]]).sqrt()
     mistakes = {
         "`reshape` or `view` where a transpose is meant: it keeps the order of the numbers in memory": lambda: (
             torch.tensor([[[3.0, 1, 1, 4], [-1, 0, 0, 2]], [[0.0, 4, 5, 0], [0, 1, 0, 1]]])
@@ -76,6 +78,10 @@ def pairwise_dots(function: Callable) -> None:
         "the products are averaged instead of summed": lambda: expected / 3,
         "the result is divided by √d: that comes in chapter 3": lambda: expected / 3**0.5,
         "the weights of chapter 2 come too early: no softmax here": lambda: expected.softmax(-1),
+        "all sequences of y are summed up: sequences must not mix": lambda: torch.tensor(
+            [[[3.0, 7, 6, 1], [1, -2, 2, 1]], [[4.0, 5, 8, 2], [1, 3, 4, 1]]]
+        ),
+        "the result is divided by the lengths of the vectors": lambda: expected / (x_lengths[..., None] * y_lengths),
         "only the first sequence's y is used, for the whole batch": lambda: torch.stack(
             [first, torch.tensor([[3.0, 2, 4, 1], [1, 2, 0, 0]])]
         ),

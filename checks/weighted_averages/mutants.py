@@ -112,7 +112,7 @@ MUTANTS = [
     ),
     _window(
         "one too few",
-        "wrong entries",
+        "one position too few",
         *_ERROR,
         "band = torch.ones(n, n).tril().triu(min(2 - width, 0))",
         "return band / band.sum(1, keepdim=True)",
@@ -127,11 +127,17 @@ MUTANTS = [
         "band = torch.ones(n, n).tril()",
         "return band / band.sum(1, keepdim=True)",
     ),
-    _window("columns sum to one", "wrong entries", *_ERROR, _BAND, "return band / band.sum(0, keepdim=True)"),
+    _window(
+        "columns sum to one",
+        "the columns sum to 1, but the rows should",
+        *_ERROR,
+        _BAND,
+        "return band / band.sum(0, keepdim=True)",
+    ),
     _window("transposed", "the matrix is transposed", *_RIGHT[:-1], "return (band / band.sum(1, keepdim=True)).mT"),
     _window(
         "centred",
-        "wrong entries",
+        "the window reaches to both sides",
         *_ERROR,
         "band = torch.ones(n, n).tril(width // 2).triu(-(width // 2))",
         "return band / band.sum(1, keepdim=True)",

@@ -69,6 +69,13 @@ def window_weights(function: Callable) -> None:
         "the window holds `width` positions *besides* its own": lambda: torch.tensor(
             [[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [third, third, third, 0], [0, third, third, third]]
         ),
+        "the window reaches to both sides: output i takes from i and the positions *before* it": lambda: torch.tensor(
+            [[0.5, 0.5, 0, 0], [third, third, third, 0], [0, third, third, third], [0, 0, 0.5, 0.5]]
+        ),
+        "the columns sum to 1, but the rows should": lambda: torch.tensor(
+            [[0.5, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0.5, 0.5, 0], [0, 0, 0.5, 1.0]]
+        ),
+        "the window holds one position too few": lambda: torch.eye(4),
         "the matrix is transposed: it should have a row for each output": lambda: expected.mT,
         "the rows are not divided by anything": lambda: torch.tensor(
             [[1.0, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
