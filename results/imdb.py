@@ -84,7 +84,7 @@ TRANSFORMER = {
 NETWORKS = {
     "transformer": TRANSFORMER,
     "bag": TRANSFORMER,
-    "bag_own_rate": TRANSFORMER | {"rate": 5e-3},  # at the transformer's rate it has not learned all it can
+    "bag_own_rate": TRANSFORMER | {"rate": 5e-3},  # at the transformer's rate it may not have learned all it can
     "pairs": TRANSFORMER | {"pairs_from": 2},  # pairs of words have a vector when as many training reviews hold them
 }
 WHOLE = "the whole recipe"
@@ -126,6 +126,8 @@ COMPARED = [
     ("transformer", "logistic"),
     ("transformer", "bayes_words"),
     ("transformer", "bayes"),
+    ("mean", "logistic"),
+    ("mean", "bayes_words"),
     ("mixture", "bayes"),
     ("pairs", "bayes"),
     ("pairs_mixture", "bayes"),

@@ -1,8 +1,61 @@
-"""What chapter 07 says of its own runs."""
+"""What chapter 07 says of its own runs, and of the records."""
 
+import json
 import re
+from statistics import mean
 
+from autograder.course.curriculum import find_course
 from claims import Claim
+
+RUNS = find_course().root / "results" / "runs"
+ALL = "Film reviews (IMDB), the last 512 tokens of each"
+PROMISED = "Film reviews (IMDB): what a held-out tenth promises"
+BEFORE = "Film reviews (IMDB)"
+TRANSFORMER = "transformer, one block"
+
+
+def numbers(text: str) -> list[float]:
+    return [float(n) for n in re.findall(r"[+−-]?\d+\.\d+", text.replace("−", "-"))]
+
+
+def records(experiment: str) -> list[dict]:
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(RUNS.glob("Film_reviews*.json"))]
+    return [run for run in runs if run["experiment"] == experiment]
+
+
+def recorded(model: str, experiment: str = ALL) -> list[float]:
+    """The accuracies of a model's runs, in percent."""
+    return [run["values"]["accuracy"] for run in records(experiment) if run["model"] == model and "kind" not in run]
+
+
+def difference(one: str, other: str) -> list[float]:
+    """How far one model is ahead of another, and the interval."""
+    (run,) = (run for run in records(ALL) if run["model"] == f"{one} − {other}")
+    return run["difference"]
+
+
+def near(said: list[float], wanted: list[float]) -> bool:
+    return len(said) == len(wanted) and all(abs(a - b) <= 0.0501 for a, b in zip(said, wanted, strict=True))
+
+
+def row(phrase: str, model: str, against: bool = True) -> Claim:
+    """A row of the table: the mean of the recorded runs, and the paired difference from the transformer."""
+
+    def holds(_: dict[str, str]) -> bool:
+        ahead = difference(TRANSFORMER, model) if against else []
+        return near(numbers(phrase), [mean(recorded(model)), *ahead])
+
+    return Claim("records", phrase, holds)
+
+
+def tenth(phrase: str, model: str) -> Claim:
+    """A row of the table of splits: mean, lowest and highest."""
+
+    def holds(_: dict[str, str]) -> bool:
+        found = recorded(model, PROMISED)
+        return near(numbers(phrase), [mean(found), min(found), max(found)])
+
+    return Claim("split-reading", phrase, holds)
 
 
 def intervals(outputs: dict[str, str]) -> list[tuple[float, float, float]]:
@@ -12,7 +65,47 @@ def intervals(outputs: dict[str, str]) -> list[tuple[float, float, float]]:
     return [tuple(map(float, numbers)) for numbers in found]
 
 
+def epochs(text: str) -> list[tuple[float, float]]:
+    """Loss in training and in validation, epoch by epoch."""
+    return [tuple(numbers(line)[:2]) for line in text.splitlines() if line.startswith("epoch")]
+
+
+def ahead(text: str) -> dict[str, list[float]]:
+    """How far the transformer is ahead of each other model, in points, with the interval."""
+    lines = [line.partition(":") for line in text.splitlines() if "ahead" in line]
+    return {name.strip(): numbers(rest)[1:] for name, _, rest in lines}
+
+
+def agreements(outputs: dict[str, str]) -> dict[str, list[float]]:
+    lines = [line.partition(":") for line in outputs["both-code"].splitlines() if "median" in line]
+    return {name: numbers(rest) for name, _, rest in lines}
+
+
+def falls(losses: list[float]) -> bool:
+    return losses[-1] == min(losses)
+
+
+TF_IDF, NB_WORDS, NGRAMS, BAG = (
+    "logistic regression, tf–idf of words",
+    "logistic regression, NB-weighted words",
+    "logistic regression, NB-weighted words, pairs and triples",
+    "bag of embeddings",
+)
+
 CLAIMS = [
+    tenth("| a random tenth | 89.5 % (88.7 to 90.6) |", "held out at random"),
+    tenth("| a tenth of other films | 85.8 % (85.2 to 87.0) |", "held out by film"),
+    Claim(
+        "split-reading",
+        "| the test set | 88.7 % |",
+        lambda _: near([88.7], recorded(TF_IDF)),
+    ),
+    Claim(
+        "tokenize-reading",
+        'Six: "didn\'t" became two tokens',
+        lambda o: o["tokenize-run"].split("'.'")[0].count(",") == 5,
+    ),
+    Claim("warm-answer", "scaled so that the highest factor is 1", lambda o: "highest factor: 1.0" in o["warm-plot"]),
     Claim(
         "bootstrap-reading",
         "The same two shares, the same five points between them",
@@ -24,4 +117,92 @@ CLAIMS = [
         "the interval reaches from a clear win to a loss",
         lambda o: intervals(o)[1][1] < 0 < intervals(o)[1][2],
     ),
+    Claim(
+        "first-vectors-reading",
+        "*dull* finds *pointless* and *irritating*",
+        lambda o: all(word in o["first-vectors-run"].splitlines()[0] for word in ("pointless", "irritating")),
+    ),
+    Claim(
+        "precision-idea",
+        "A whole step, as for any other gradient; and a tenth of it",
+        lambda o: numbers(o["epsilon-run"])[-1] < 0.11 and "1.00 learning rates" in o["epsilon-run"],
+    ),
+    Claim(
+        "recipes-idea",
+        "The product does, and both softmaxes after it",
+        lambda o: o["precision"].count("bfloat16") == 3 and "residual: float32" in o["precision"],
+    ),
+    Claim(
+        "curves-reading",
+        "Both training losses end at their lowest",
+        lambda o: all(falls([loss for loss, _ in epochs(o[cell])]) for cell in ("train", "train-bag")),
+    ),
+    Claim(
+        "curves-reading",
+        "The transformer's validation loss turns round halfway",
+        lambda o: (
+            falls([-loss for _, loss in epochs(o["train"])[4:]]) and not falls([v for _, v in epochs(o["train"])])
+        ),
+    ),
+    Claim("curves-reading", "The bag goes on gaining", lambda o: falls([loss for _, loss in epochs(o["train-bag"])])),
+    Claim(
+        "compare-reading",
+        "All three intervals hold 0",
+        lambda o: (
+            len(ahead(o["compare"])) == 3 and all(low < 0 < high for _, low, high in ahead(o["compare"]).values())
+        ),
+    ),
+    Claim(
+        "compare-reading",
+        "some twenty points wide",
+        lambda o: all(14 < high - low < 26 for _, low, high in ahead(o["compare"]).values()),
+    ),
+    row("| regression, NB-weighted words, pairs and triples | 91.7 % | −2.67 [−2.99, −2.33] |", NGRAMS),
+    row("| the answers of both transformers, averaged | 89.5 % | |", "mean of the transformers", against=False),
+    row("| transformer | 89.1 % | |", TRANSFORMER, against=False),
+    row("| regression, NB-weighted words | 89.0 % | +0.09 [−0.25, +0.39] |", NB_WORDS),
+    row("| regression, tf–idf of words | 88.7 % | +0.38 [+0.08, +0.68] |", TF_IDF),
+    row("| bag of embeddings, the same recipe | 87.5 % | +1.63 [+1.35, +1.93] |", BAG),
+    Claim("records", "mean of two trainings", lambda _: len(recorded(TRANSFORMER)) == 2 and len(recorded(BAG)) == 3),
+    Claim(
+        "records",
+        "by +0.83 [+0.52, +1.13] and +0.54 [+0.20, +0.85]",
+        lambda _: near(
+            [0.83, 0.52, 1.13, 0.54, 0.20, 0.85],
+            [*difference("mean of the transformers", TF_IDF), *difference("mean of the transformers", NB_WORDS)],
+        ),
+    ),
+    Claim(
+        "ablation",
+        "reached 88.1 % with three seeds",
+        lambda _: near([88.1], [mean(recorded(TRANSFORMER, BEFORE))]) and len(recorded(TRANSFORMER, BEFORE)) == 3,
+    ),
+    Claim("ablation", "with them it is 89.1 %", lambda _: near([89.1], [mean(recorded(TRANSFORMER))])),
+    Claim(
+        "test-reading",
+        "the interval of tf–idf leaves 0 out",
+        lambda o: ahead(o["test-code"])["regression, tf–idf"][2] < 0,
+    ),
+    Claim(
+        "order-reading",
+        "The bag says the same to both",
+        lambda o: "bag of embeddings: order is worth +0.0" in o["order-code"],
+    ),
+    Claim(
+        "order-reading",
+        "The transformer's interval holds 0",
+        lambda o: numbers(o["order-code"])[-2] < 0 < numbers(o["order-code"])[-1],
+    ),
+    Claim(
+        "heads-reading",
+        "two fifths of the variance",
+        lambda o: 0.35 < int(re.search(r"(\d+)%", o["heads-columns"])[1]) / 100 < 0.45,
+    ),
+    Claim(
+        "both-reading",
+        "Before training the two have nothing to do",
+        lambda o: abs(agreements(o)["before training"][0]) < 0.15,
+    ),
+    Claim("both-reading", "above 0 in every one of these reviews", lambda o: agreements(o)["trained"][1] > 0),
+    Claim("both-reading", "0.4, the median", lambda o: abs(agreements(o)["trained"][0] - 0.4) < 0.05),
 ]
