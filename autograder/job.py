@@ -133,9 +133,10 @@ def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> "Sandbo
 
     try:
         sandbox = Sandbox(Limits(**dict(limits)), unsafe=unsafe).__enter__()
-        import torch  # only now, while the sandbox starts in the background
+        from autograder.wire.protocol import torch  # only now, while the sandbox starts in the background
 
-        torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
+        if torch is not None:
+            torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
         sandbox.worker().kill()
     except SandboxError as error:
         raise CourseError(str(error)) from error

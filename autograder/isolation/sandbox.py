@@ -243,9 +243,7 @@ class Sandbox:
     def _await_start(self) -> None:
         if self._started:
             return
-        import torch
-
-        from autograder.wire.protocol import receive
+        from autograder.wire.protocol import receive, versions
 
         try:
             hello, _ = receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
@@ -254,7 +252,7 @@ class Sandbox:
             self._process.wait()
             self.close()
             raise SandboxError(f"the sandbox does not start: {self._last_words() or repr(error)}") from error
-        ours = {"python": sys.version.split()[0], "torch": torch.__version__}
+        ours = versions()
         if hello != ours:
             self.close()
             raise SandboxError(f"the sandbox runs {hello}, the grader {ours}: both must be the same installation")

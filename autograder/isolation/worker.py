@@ -28,8 +28,7 @@ from types import ModuleType
 from typing import Any
 
 import protocol
-import torch
-from torch import Tensor, nn
+from protocol import Tensor, nn, torch
 
 MESSAGE_CHARS = 20_000
 
@@ -159,7 +158,8 @@ class Worker:
     def _apply(self, reader: protocol.Reader) -> tuple[dict, protocol.Writer]:
         header, leaves = reader.header, {}
         for index, entry in enumerate(header["tensors"]):
-            reader.tensors[index] = _as_sent(reader.tensors[index], entry, index, leaves)
+            if "array" not in entry:
+                reader.tensors[index] = _as_sent(reader.tensors[index], entry, index, leaves)
         for index, (number, is_new) in enumerate(header["generators"]):
             if not is_new:
                 reader.generators[index] = self.generators[number]
@@ -168,7 +168,7 @@ class Worker:
             self.generators[number] = reader.generators[index]
         tensors = list(reader.tensors)
         before = [_contents(tensor) for tensor in tensors]
-        with torch.set_grad_enabled(header["grad"]):
+        with torch.set_grad_enabled(header["grad"]) if torch else contextlib.nullcontext():
             result = self.operations[header["op"]](*args, **kwargs)
 
         changed = [i for i, tensor in enumerate(tensors) if _contents(tensor) != before[i]]
@@ -178,8 +178,7 @@ class Worker:
             self._export, lambda tensor, writer: self._extra(tensor, writer, outputs), known, self.reply_bytes
         )
         reply = {"value": writer.encode(result)}
-        with torch.no_grad():
-            reply["changed"] = [[i, writer.tensor(tensors[i].detach())] for i in changed]
+        reply["changed"] = [[i, _written(writer, tensors[i])] for i in changed]
         if outputs:
             self.count += 1
             self.graphs[self.count] = outputs, leaves
@@ -258,7 +257,9 @@ class Worker:
         return [self.main.__dict__[name]] if name in self.main.__dict__ else []
 
     def _place(self, source: str, name: str) -> Any:
-        namespace = {"__name__": "helpers", "torch": torch, "nn": nn, "F": nn.functional, "Tensor": Tensor}
+        namespace = {"__name__": "helpers"}
+        if torch is not None:
+            namespace |= {"torch": torch, "nn": nn, "F": nn.functional, "Tensor": Tensor}
         # Annotations may name what is not imported here.
         code = compile(source, f"<helper {name}>", "exec", __future__.annotations.compiler_flag, True)
         exec(code, namespace)
@@ -299,18 +300,28 @@ def _as_sent(tensor: Tensor, entry: dict, index: int, leaves: dict[int, Tensor])
         return tensor if entry["leaf"] else tensor.clone()
 
 
-def _contents(tensor: Tensor) -> tuple:
+def _written(writer: protocol.Writer, value: Any) -> int:
+    if not isinstance(value, Tensor):
+        return writer.array(value)
+    with torch.no_grad():
+        return writer.tensor(value.detach())
+
+
+def _contents(tensor: Any) -> tuple:
+    if not isinstance(tensor, Tensor):
+        return protocol.describe_array(tensor)
     with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
         described, blob = protocol.describe(tensor)
     return described["dtype"], described["shape"], blob
 
 
-def _gradient_contents(parameter: nn.Parameter) -> tuple | None:
+def _gradient_contents(parameter: Tensor) -> tuple | None:
     return None if parameter.grad is None else _contents(parameter.grad)
 
 
 def _seed(number: int) -> None:
-    torch.manual_seed(number)
+    if torch is not None:
+        torch.manual_seed(number)
     random.seed(number)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(number % (1 << 32))

@@ -25,8 +25,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(os.path.dirname(sys.path[0]), "wire"))
 
 import protocol
-import torch
 import worker
+from protocol import torch
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
@@ -50,18 +50,20 @@ def main() -> None:
     """Serve orders: each comes with two sockets, the worker's and its leash."""
     control = socket.socket(fileno=int(sys.argv[1]))
     settings = json.loads(sys.argv[2])
-    torch.set_num_threads(1)
-    torch.zeros(2, 3).mean(0)  # torch looks at /proc/cpuinfo once, which workers do not see
+    if torch is not None:
+        torch.set_num_threads(1)
+        torch.zeros(2, 3).mean(0)  # torch looks at /proc/cpuinfo once, which workers do not see
     if settings["sandboxed"]:
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("1000")  # when memory runs out, a worker is to go and not the grader
     for module in settings["preload"]:
-        importlib.import_module(module)
+        with contextlib.suppress(ModuleNotFoundError):  # a course may do without
+            importlib.import_module(module)
     refuse = _build_filter() if settings["sandboxed"] else None
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors
     gc.collect()
     gc.freeze()  # so that workers share the memory instead of copying it at their first collection
-    protocol.send(control, {"python": sys.version.split()[0], "torch": torch.__version__})
+    protocol.send(control, protocol.versions())
     while True:
         order, fds, _, _ = socket.recv_fds(control, 1, 2)
         if not order:

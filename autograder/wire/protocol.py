@@ -1,8 +1,9 @@
 """What crosses between the grader and a worker: a JSON header and raw bytes, never pickle.
 
-A message is two lengths, the header as JSON, then the bytes of the tensors. Numbers, strings and None stand for
-themselves in the header; anything else is a list whose first item tells its kind, for example `["tuple", 1, 2]` or
-`["tensor", 0]`. Objects that are not plain data stay where they are: `["object", 7, ...]` names one.
+A message is two lengths, the header as JSON, then the bytes of the tensors, and of numpy's arrays, which travel like
+them. Numbers, strings and None stand for themselves in the header; anything else is a list whose first item tells its
+kind, for example `["tuple", 1, 2]` or `["tensor", 0]`. Objects that are not plain data stay where they are:
+`["object", 7, ...]` names one. torch and numpy may be missing: then nothing is a tensor, or an array.
 
 The grader decodes what an untrusted worker wrote, so `receive` and `Reader` believe nothing: lengths are capped before
 memory is taken, and whatever does not fit raises `ProtocolError`.
@@ -12,22 +13,42 @@ import importlib
 import json
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    np = None
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.overrides import TorchFunctionMode
+except ModuleNotFoundError:
+    torch = nn = None
+    Tensor, TorchFunctionMode = type("Tensor", (), {}), object
 
-DTYPES = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128),
-        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
-    )
-}
+_COMMON = (
+    "float64",
+    "float32",
+    "float16",
+    "complex64",
+    "complex128",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
+DTYPES = {name: getattr(torch, name) for name in (*_COMMON, "bfloat16")} if torch else {}
+ARRAY_DTYPES = {name: np.dtype(name) for name in (*_COMMON, "uint16", "uint32", "uint64")} if np else {}
+# Of a library that is missing, nothing is an instance.
+_ARRAY, _SCALAR = (np.ndarray, np.generic) if np else ((), ())
+_SIZE, _SYMBOL = (torch.Size, torch.SymInt) if torch else ((), ())
 MAX_DEPTH = 64
 MAX_RANGE = 1_000_000
 # Keys and members other than strings, whose hashes anybody can make collide: looking up n of them takes n² steps.
@@ -127,7 +148,7 @@ class Writer:
         known: dict[int, list] | None = None,
         max_bytes: int = 1 << 30,
     ) -> None:
-        self.tensors: list[Tensor] = []
+        self.tensors: list[Any] = []
         self.described: list[dict] = []
         self.blobs: list[bytes] = []
         self.generators: list[torch.Generator] = []
@@ -149,17 +170,19 @@ class Writer:
         if value is None or value is True or value is False:
             return value
         # Subclasses of plain types cross as the plain type, so that no method of theirs is ever asked anything.
-        if isinstance(value, int) and not isinstance(value, torch.SymInt):
+        if isinstance(value, int) and not isinstance(value, _SYMBOL):
             return int.__index__(value)
         if isinstance(value, float):
             return float.__float__(value)
         if isinstance(value, str):
             return str.__str__(value)
-        if isinstance(value, np.generic):
+        if isinstance(value, _SCALAR):
             return self.encode(value.item(), depth + 1)
         if isinstance(value, Tensor):
             return self._known.get(id(value)) or ["tensor", self.tensor(value)]
-        if isinstance(value, torch.Size):
+        if isinstance(value, _ARRAY) and value.dtype.name in ARRAY_DTYPES:
+            return self._known.get(id(value)) or ["tensor", self.array(value)]
+        if isinstance(value, _SIZE):
             return ["size", *map(int, value)]
         for kind, container in _CONTAINERS.items():
             if isinstance(value, container):
@@ -179,11 +202,11 @@ class Writer:
             return [type(value).__name__, *(self.encode(v, depth + 1) for v in (value.start, value.stop, value.step))]
         if value is Ellipsis:
             return ["ellipsis"]
-        if type(value) is torch.dtype:
+        if torch is not None and type(value) is torch.dtype:
             return ["dtype", str(value).removeprefix("torch.")]
-        if type(value) is torch.device:
+        if torch is not None and type(value) is torch.device:
             return ["device", str(value)]
-        if type(value) is torch.Generator:
+        if torch is not None and type(value) is torch.Generator:
             if value not in self.generators:
                 self.generators.append(value)
             return ["generator", self.generators.index(value), ["tensor", self.tensor(value.get_state())]]
@@ -195,12 +218,22 @@ class Writer:
             return self._seen[id(tensor)]
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
             described, blob = describe(tensor, self._left)
+        index = self._add(tensor, described, blob)
+        described.update(self._extra(tensor, self))
+        return index
+
+    def array(self, array: Any) -> int:
+        """The index of a numpy array in the message, to which it is added unless it is there."""
+        if id(array) in self._seen:
+            return self._seen[id(array)]
+        return self._add(array, *describe_array(array, self._left))
+
+    def _add(self, value: Any, described: dict, blob: bytes) -> int:
         self._left -= len(blob)
-        index = self._seen[id(tensor)] = len(self.tensors)
-        self.tensors.append(tensor)  # keeps it alive, so that its id stays its own
+        index = self._seen[id(value)] = len(self.tensors)
+        self.tensors.append(value)  # keeps it alive, so that its id stays its own
         self.described.append(described)
         self.blobs.append(blob)
-        described.update(self._extra(tensor, self))
         return index
 
 
@@ -222,11 +255,28 @@ def describe(tensor: Tensor, max_bytes: int = 1 << 62) -> tuple[dict, bytes]:
     return described, raw_bytes(tensor)
 
 
+def describe_array(array: Any, max_bytes: int = 1 << 62) -> tuple[dict, bytes]:
+    """A numpy array's dtype and shape, and its bytes.
+
+    Raises:
+        ValueError: it takes more than `max_bytes`.
+    """
+    if array.nbytes > max_bytes:
+        raise ValueError(f"an array of shape {array.shape} takes {array.nbytes} bytes, more than the limit allows")
+    plain = np.ascontiguousarray(array, dtype=ARRAY_DTYPES[array.dtype.name])
+    return {"array": array.dtype.name, "shape": list(array.shape)}, plain.tobytes()
+
+
 def raw_bytes(tensor: Tensor) -> bytes:
     """The bytes of a tensor's values, in order."""
     # Cloned, since a tensor of one number counts as contiguous whatever its stride, and then has no view as bytes.
     plain = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format).reshape(-1)
     return plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+
+
+def versions() -> dict[str, str | None]:
+    """Which Python and torch this is; the grader and its workers must have the same."""
+    return {"python": sys.version.split()[0], "torch": torch and torch.__version__}
 
 
 class Reader:
@@ -238,7 +288,7 @@ class Reader:
         resolve: called with what stands for an object that is not plain data and with this reader; returns the object.
 
     Attributes:
-        plain: the message's tensors.
+        plain: the message's tensors and arrays.
         tensors: the same; what replaces one of these before `decode` is what `decode` returns.
         generators: the generators decoded so far, by index.
     """
@@ -319,10 +369,11 @@ class Reader:
             raise ProtocolError(f"it holds more than {MAX_KEYS} keys that are not strings")
 
 
-def _rebuild(described: list, data: bytearray) -> Iterator[Tensor]:
+def _rebuild(described: list, data: bytearray) -> Iterator[Any]:
     start = 0
     for entry in described:
-        dtype, shape = DTYPES[entry["dtype"]], entry["shape"]
+        dtype = ARRAY_DTYPES[entry["array"]] if "array" in entry else DTYPES[entry["dtype"]]
+        shape = entry["shape"]
         if len(shape) > 32 or any(type(n) is not int or not 0 <= n < 1 << 40 for n in shape):
             raise ProtocolError("a tensor has no such shape")
         count = 1
@@ -334,8 +385,13 @@ def _rebuild(described: list, data: bytearray) -> Iterator[Tensor]:
         size = count * dtype.itemsize
         if start + size > len(data):
             raise ProtocolError("a tensor is longer than its bytes")
+        if "array" in entry and count:
+            raw = np.frombuffer(data, dtype=np.uint8, count=size, offset=start)
+            yield (raw != 0 if dtype.kind == "b" else raw.copy().view(dtype)).reshape(shape)
+            start += size
+            continue
         if count == 0:
-            yield torch.empty(shape, dtype=dtype)
+            yield np.empty(shape, dtype) if "array" in entry else torch.empty(shape, dtype=dtype)
             continue
         raw = torch.frombuffer(data, dtype=torch.uint8, count=size, offset=start).clone()
         # Any byte but 0 and 1 is no bool: torch would compute with it all the same, and differently in each kernel.
@@ -347,12 +403,12 @@ def _rebuild(described: list, data: bytearray) -> Iterator[Tensor]:
 
 def name_of(value: Any) -> str | None:
     """The name of a function, class or module of torch or of Python's builtins; None if it is none of theirs."""
-    if isinstance(value, type(torch)):
+    if isinstance(value, ModuleType):
         full = f"{value.__name__}:"
     else:
         short = getattr(value, "__name__", None)
         full = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', short)}"
-        for module in (torch, nn.functional):  # functions written in C do not say where they live
+        for module in (torch, nn.functional) if torch else ():  # functions written in C do not say where they live
             if isinstance(short, str) and getattr(module, short, None) is value:
                 full = f"{module.__name__}:{short}"
     if full.split(":")[0].split(".")[0] not in ("torch", "builtins"):

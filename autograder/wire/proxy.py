@@ -18,12 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
-
 from autograder.isolation.sandbox import HEADER_BYTES, Limits, WorkerProcess
 from autograder.wire import protocol
+from autograder.wire.protocol import Tensor, nn, torch
 
 # Attributes with double underscores that may be read; any other would let Python or torch believe the worker.
 _READABLE = {"__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__", "__init__"}
@@ -151,7 +148,8 @@ class Link:
             raise self.lost.with_traceback(None)  # a check that goes on asking would make it longer each time
         self._count += 1
         header["parameters"] = self._changed_parameters(writer)
-        header |= {"id": self._count, "tensors": writer.described, "grad": torch.is_grad_enabled()}
+        header |= {"id": self._count, "tensors": writer.described}
+        header["grad"] = torch is not None and torch.is_grad_enabled()
         header |= {"release": list(self._released), "forget": list(self._forgotten)}
         self._released.clear()
         self._forgotten.clear()
@@ -160,13 +158,13 @@ class Link:
             protocol.send(connection, header, writer.blobs, self.deadline)
             reply, data = protocol.receive(connection, most, HEADER_BYTES, self.deadline)
         except TimeoutError:
-            raise self._lose("timeout", "it took too long and was stopped: does a loop never end?") from None
+            raise self.lose("timeout", "it took too long and was stopped: does a loop never end?") from None
         except protocol.ProtocolError as error:
-            raise self._lose("crashed", f"{_NO_RESULT}: {error}") from None
+            raise self.lose("crashed", f"{_NO_RESULT}: {error}") from None
         except (OSError, EOFError):
-            raise self._lose(*_cause_of_death(self._process.autopsy())) from None
+            raise self.lose(*_cause_of_death(self._process.autopsy())) from None
         if reply.get("id") != self._count:
-            raise self._lose("crashed", f"{_NO_RESULT}: the answer to another question")
+            raise self.lose("crashed", f"{_NO_RESULT}: the answer to another question")
         try:
             if sum(map(len, self._output)) < self._limits.output_kb << 10:
                 self._output.append(str(reply["output"]))
@@ -179,7 +177,7 @@ class Link:
                 for number, index in reply["gradients_of"]:
                     self._set_gradient(number, None if index is None else reader.plain[_index(index)])
         except Exception as problem:
-            raise self._lose("crashed", f"{_NO_RESULT}: {type(problem).__name__}") from problem
+            raise self.lose("crashed", f"{_NO_RESULT}: {type(problem).__name__}") from problem
         if error:
             raise error
         return value
@@ -200,7 +198,7 @@ class Link:
                 self._released.add(number)
         return changed
 
-    def _generator(self, generator: torch.Generator) -> list:
+    def _generator(self, generator: "torch.Generator") -> list:
         """What the worker calls a generator, and whether it starts there anew.
 
         A generator that was handed over goes on in the worker from where student code has left it, until the check
@@ -219,7 +217,11 @@ class Link:
             parameter.grad = gradient
             self._synchronised[number] = _state(parameter)
 
-    def _lose(self, status: str, message: str) -> WorkerLost:
+    def forget(self, number: int) -> None:
+        """Let the worker drop a graph at the next request."""
+        self._forgotten.add(number)
+
+    def lose(self, status: str, message: str) -> WorkerLost:
         self._process.kill()
         self.lost = WorkerLost(status, message)
         return self.lost
@@ -249,6 +251,8 @@ class Link:
 
     def _leaf(self, plain: list[Tensor], index: int, entry: dict) -> Tensor:
         tensor = plain[index]
+        if "array" in entry:
+            return tensor
         gradient = plain[_index(entry["gradient"])] if "gradient" in entry else None
         if "parameter" in entry:
             number = _index(entry["parameter"])
@@ -267,9 +271,11 @@ class Link:
         outputs = [(i, _index(e["output"])) for i, e in enumerate(reply["tensors"]) if "output" in e]
         if not outputs:
             return
-        kept = _Kept(self, _index(reply["graph"]))
-        inputs = [(i, tensor) for i, tensor in enumerate(arguments) if tensor.requires_grad]
-        results = _RemoteGraph.apply(
+        from autograder.wire.graph import Kept, RemoteGraph  # needs torch, which is there if anything has a graph
+
+        kept = Kept(self, _index(reply["graph"]))
+        inputs = [(i, t) for i, t in enumerate(arguments) if isinstance(t, Tensor) and t.requires_grad]
+        results = RemoteGraph.apply(
             kept,
             [number for _, number in outputs],
             [i for i, _ in inputs],
@@ -311,39 +317,6 @@ class Link:
 def _release(link: weakref.ref, number: int, _) -> None:
     if (alive := link()) is not None and number not in alive._remotes:
         alive._released.add(number)
-
-
-class _Kept:
-    """A graph that the worker keeps for as long as the grader may go backward through it."""
-
-    def __init__(self, link: Link, number: int) -> None:
-        self.link, self.number = link, number
-
-    def __del__(self) -> None:
-        self.link._forgotten.add(self.number)
-
-
-class _RemoteGraph(torch.autograd.Function):
-    """Outputs of a call in the worker: going backward asks the worker."""
-
-    @staticmethod
-    def forward(ctx, kept, outputs, inputs, results, anchor, *tensors):
-        ctx.kept, ctx.outputs, ctx.inputs = kept, outputs, inputs
-        ctx.like = [(tensor.shape, tensor.dtype) for tensor in tensors]
-        ctx.set_materialize_grads(False)
-        return tuple(results)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, *gradients):
-        used = [(o, g) for o, g in zip(ctx.outputs, gradients, strict=True) if g is not None]
-        link = ctx.kept.link
-        found = link.backward(ctx.kept.number, [o for o, _ in used], [g for _, g in used])
-        results = [found.get(index) for index in ctx.inputs]
-        for result, like in zip(results, ctx.like, strict=True):
-            if result is not None and (result.shape, result.dtype) != like:
-                raise link._lose("crashed", f"{_NO_RESULT}: a gradient of the wrong kind")
-        return (None, None, None, None, None, *results)
 
 
 class Remote:
@@ -473,7 +446,7 @@ def _extra(tensor: Tensor, writer: protocol.Writer) -> dict:
     return extra | ({"requires_grad": True, "leaf": tensor.is_leaf} if tensor.requires_grad else {})
 
 
-def _state(parameter: nn.Parameter) -> tuple:
+def _state(parameter: Tensor) -> tuple:
     if parameter.device.type != "cpu":
         return ()
     return protocol.raw_bytes(parameter), None if parameter.grad is None else protocol.raw_bytes(parameter.grad)
@@ -484,7 +457,7 @@ def _references(table: dict[int, Any], number: int) -> int:
 
 
 # How many references to an entry Python counts when the table's is the only one: it differs between versions.
-_REFERENCES_OF_OURS = _references({0: nn.Parameter(torch.zeros(1))}, 0)
+_REFERENCES_OF_OURS = _references({0: nn.Parameter(torch.zeros(1)) if torch else object()}, 0)
 
 
 def _index(value: Any) -> int:
@@ -531,6 +504,8 @@ def _cause_of_death(report: dict) -> tuple[str, str]:
 def _torch_kinds() -> dict[str, type]:
     """The classes that a remote object can be an instance of, by the name that crosses."""
     found = {}
+    if torch is None:
+        return found
     for kind in (*vars(nn).values(), *vars(torch.optim).values(), type):
         if isinstance(kind, type) and not issubclass(kind, Tensor) and (name := protocol.name_of(kind)):
             found[name] = kind
