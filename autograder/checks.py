@@ -26,20 +26,6 @@ _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "
 _LEAVES_TORCH = {"tolist", "item", "numpy", "apply_", "map_", "__array__", "__float__", "__int__"}
 
 
-class Credit(float):
-    """Points for the part of an exercise that is right; a check cell's last expression.
-
-    Attributes:
-        why: what the rest of the points went for.
-    """
-
-    def __new__(cls, points: float, why: str) -> "Credit":
-        """Make the number, and keep the reason with it."""
-        credit = super().__new__(cls, points)
-        credit.why = why
-        return credit
-
-
 def reseed(number: int) -> None:
     """Let the numbers that checks draw come from this seed, so that a verdict can be had again."""
     _generator.manual_seed(number)

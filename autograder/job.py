@@ -15,6 +15,7 @@ from nbformat import NotebookNode
 
 from autograder.course.curriculum import CourseError
 from autograder.submission import repair
+from autograder.verdict import Status
 
 if TYPE_CHECKING:
     from autograder.isolation.sandbox import Sandbox
@@ -109,8 +110,13 @@ def ungraded(source: Path, reason: str) -> Outcome:
     for cell in notebook.cells:
         about = cell.metadata.get("nbgrader", {})
         if cell.cell_type == "code" and about.get("grade"):
-            cell.outputs = [nbformat.v4.new_output("error", ename="crashed", evalue=reason, traceback=[reason])]
-            item = {"grade_id": about.grade_id, "status": "crashed", "points": 0.0, "max_points": float(about.points)}
+            cell.outputs = [nbformat.v4.new_output("error", ename=Status.CRASHED, evalue=reason, traceback=[reason])]
+            item = {
+                "grade_id": about.grade_id,
+                "status": Status.CRASHED,
+                "points": 0.0,
+                "max_points": float(about.points),
+            }
             items.append(item | {"message": reason})
     return Outcome(items, nbformat.writes(notebook), [], reason)
 

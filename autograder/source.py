@@ -4,17 +4,15 @@ Graders read chapters by this. That makes no notebook importable: `autograder.co
 """
 
 import ast
+import contextlib
 import json
 import linecache
+import re
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-
-from IPython.core.inputtransformer2 import TransformerManager
-
-from autograder.course.curriculum import Chapter, Course
-
-# In notebooks/: the answers of chapters that were not handed out, for those who start at a later one.
-REFERENCE = "reference"
 
 
 def definitions(cells: list[str]) -> str:
@@ -29,7 +27,7 @@ def definitions(cells: list[str]) -> str:
     """
     kept = []
     for cell in cells:
-        source = TransformerManager().transform_cell(cell)
+        source = as_python(cell)
         try:
             statements = ast.parse(source).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -85,15 +83,104 @@ def execute_definitions(source: str, filename: str, namespace: dict) -> None:
             warnings.warn(f"{filename}: `{first_line}` raised {error!r} and is left out", stacklevel=2)
 
 
-def reference_modules(course: Course, chapter: Chapter) -> dict[str, str]:
-    """The definitions of the reference solutions that a chapter may import while it is graded.
+_HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
-    Args:
-        course: the course, with its solutions.
-        chapter: the chapter that is graded.
 
-    Returns:
-        For each earlier chapter, its module name and the text of its definitions.
+# The package of the checks: no worker imports it.
+_CHECKS = "checks"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A definition: its text, the names that it binds and those that it uses."""
+
+    text: str
+    binds: tuple[str, ...]
+    uses: frozenset[str]
+
+
+@lru_cache(maxsize=256)
+def statements_of(text: str) -> tuple[Statement, ...]:
+    """The statements of some code, an import of several names as several imports."""
+    found = []
+    for statement, segment in segments(text):
+        texts = [segment]
+        if isinstance(statement, ast.ImportFrom):
+            if (statement.module or "").split(".")[0] == _CHECKS:
+                continue  # what judges is imported where it judges
+            texts = [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
+        for one in texts:
+            imported = [name for node in ast.parse(one).body for name in bound_by_import(node)]
+            found.append(Statement(one, (*imported, *defined_names(one)), frozenset(words(one))))
+    return tuple(found)
+
+
+def segments(text: str) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of some code, each with its text, decorators included."""
+    lines = text.split("\n")
+    for statement in ast.parse(text).body:
+        first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+        yield statement, "\n".join(lines[first - 1 : statement.end_lineno])
+
+
+def words(text: str) -> set[str]:
+    """The names that some code may use."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(re.findall(r"[^\W\d]\w*", text))
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return used | {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+def as_python(text: str) -> str:
+    """A cell with `pass` in place of IPython's magics, help and shell commands.
+
+    IPython's own translation would look nicer, but takes quadratic time, and students write this text.
     """
-    earlier = [c for c in course.chapters if c.folder < chapter.folder]
-    return {c.module: read_definitions(course.solution(c)) for c in earlier}
+    lines = text.lstrip().split("\n")
+    if lines[0].startswith("%%"):
+        text = "\n".join(lines[1:]) if lines[0].split()[0] in _HARMLESS_MAGICS else ""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        text = "\n".join(map(_without_magic, text.split("\n")))
+    return text
+
+
+def _without_magic(line: str) -> str:
+    code = line.strip()
+    if code[:1] in ("%", "!", "?") or code[-1:] == "?":
+        return line[: len(line) - len(line.lstrip())] + "pass"
+    target, sign, value = line.partition("=")
+    return f"{target}= None" if sign and value.lstrip()[:1] in ("%", "!") else line
+
+
+def definition_texts(text: str | list[str]) -> dict[str, str]:
+    """The text that defines each function and class of a cell, and each other name that it assigns."""
+    found = {}
+    for source in [text] if isinstance(text, str) else text:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            for _, segment in segments(source):
+                found |= dict.fromkeys(defined_names(segment), segment)
+    return found
+
+
+def bound_by_import(node: ast.AST) -> list[str]:
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return []
+    return [alias.asname or alias.name.split(".")[0] for alias in node.names]
+
+
+@lru_cache(maxsize=4_000)
+def defined_names(text: str) -> tuple[str, ...]:
+    """The names that some code defines, functions and classes before what else it assigns; none if it is no code."""
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    names = [s.name for s in statements if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    for statement in statements:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return tuple(names)

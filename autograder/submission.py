@@ -5,7 +5,6 @@ wrote them. `repair` lays what it finds over the course's own notebook: locked c
 student's cells keep theirs, whatever happened to the metadata.
 """
 
-import ast
 import json
 import os
 import re
@@ -19,8 +18,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-CODE_STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
-TEXT_STUB = ("YOUR ANSWER HERE",)
+from autograder.cells import flags_of, released
+from autograder.source import defined_names
+
 MAX_CELLS = 2_000
 MAX_CODE = 500_000  # characters; the grader parses them, which takes far more memory than they do
 MAX_DOTS = 2_000  # in one dotted name: Python's parser takes memory that grows with their square
@@ -186,45 +186,6 @@ def _is_output(output: Any) -> bool:
     return True
 
 
-def released(cell: NotebookNode) -> str:
-    """The text of a cell as students get it: without solution and hidden tests.
-
-    Args:
-        cell: a cell of the course's notebook, or of a released one.
-    """
-    stub = CODE_STUB if cell.cell_type == "code" else TEXT_STUB
-    kept, skipping, replaced = [], False, False
-    for line in cell.source.split("\n"):
-        if "BEGIN SOLUTION" in line:
-            indent = line[: len(line) - len(line.lstrip())]
-            kept += [indent + text for text in stub]
-            skipping = replaced = True
-        elif "BEGIN HIDDEN TESTS" in line:
-            skipping = True
-        elif "END SOLUTION" in line or "END HIDDEN TESTS" in line:
-            skipping = False
-        elif not skipping:
-            kept.append(line)
-    if _flags(cell).get("solution") and not replaced:
-        is_released = "checksum" in _flags(cell) and any(line.strip() == stub[0] for line in kept)
-        return "\n".join(kept if is_released else stub)
-    return "\n".join(kept)
-
-
-@lru_cache(maxsize=2 * MAX_CELLS)
-def defined_names(text: str) -> tuple[str, ...]:
-    """The names that some code defines, functions and classes before what else it assigns; none if it is no code."""
-    try:
-        statements = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    names = [s.name for s in statements if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    for statement in statements:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        names += [target.id for target in targets if isinstance(target, ast.Name)]
-    return tuple(names)
-
-
 def repair(submitted: NotebookNode, source: NotebookNode) -> tuple[NotebookNode, list[str]]:
     """Mend a submission.
 
@@ -278,12 +239,8 @@ def lay_over(submitted: NotebookNode, source: NotebookNode) -> Repaired:
     return Repaired(ordered, NotebookNode(source.metadata), problems)
 
 
-def _flags(cell: NotebookNode) -> dict:
-    return cell.metadata.get("nbgrader", {})
-
-
 def _part(cell: NotebookNode, index: int) -> Part:
-    flags = _flags(cell)
+    flags = flags_of(cell)
     code = cell.cell_type == "code"
     if flags.get("solution") or flags.get("task"):
         role = "solution" if code else "written"
@@ -314,7 +271,7 @@ def _claim(parts: list[Part], source: list[NotebookNode], cells: list[NotebookNo
         # As in the student's own notebook, the last one counts.
         claims[number] = (changed or candidates)[-1]
 
-    named = [n for n, part in enumerate(parts) if _flags(part.cell)]
+    named = [n for n, part in enumerate(parts) if flags_of(part.cell)]
     for number in named:
         take(number, [i for i, cell in enumerate(cells) if cell.grade_id == parts[number].name])
     for number, part in enumerate(parts):
@@ -334,16 +291,16 @@ def _claim(parts: list[Part], source: list[NotebookNode], cells: list[NotebookNo
 
 
 def _fill(part: Part, cell: NotebookNode | None, problems: list[str]) -> None:
-    locked = part.role == "check" or bool(_flags(part.cell).get("locked"))
+    locked = part.role == "check" or bool(flags_of(part.cell).get("locked"))
     if cell is None:
         part.missing = True
-        if _flags(part.cell):
+        if flags_of(part.cell):
             problems.append(f"`{part.name}` is missing")
         return
     part.untouched = _same(cell.source, part.cell.source)
-    if _flags(part.cell) and cell.cell_type != part.cell.cell_type:
+    if flags_of(part.cell) and cell.cell_type != part.cell.cell_type:
         problems.append(f"`{part.name}` was turned into a {cell.cell_type} cell")
-    if _flags(part.cell) and cell.grade_id != part.name:
+    if flags_of(part.cell) and cell.grade_id != part.name:
         problems.append(f"`{part.name}` had lost its metadata")
     if not locked:
         part.cell.source = cell.source

@@ -7,9 +7,8 @@ import nbformat
 import pytest
 
 from autograder.course import proof
-from autograder.course.curriculum import find_course
-from autograder.run import Limits, Sandbox
-from autograder.source import reference_modules
+from autograder.course.curriculum import find_course, reference_modules
+from autograder.isolation.sandbox import Limits, Sandbox
 
 COURSE = find_course()
 CASES = [

@@ -17,20 +17,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.cells import exercise_of
+from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError, reference_modules
 from autograder.isolation.sandbox import why_not_sandboxed
 from autograder.job import Job, Outcome, grade_job
-from autograder.source import REFERENCE, read_definitions, reference_modules
+from autograder.source import read_definitions
 from autograder.submission import SubmissionError, lay_over, read_notebook
+from autograder.verdict import Status
 
 MARKS = {
-    "passed": "[green]✓ passed[/]",
-    "failed": "[red]✗ failed[/]",
-    "not attempted": "[dim]· not attempted[/]",
-    "error": "[red]✗ error[/]",
-    "timeout": "[red]✗ took too long[/]",
-    "crashed": "[red]✗ crashed[/]",
-    "missing": "[yellow]? missing[/]",
+    Status.PASSED: "[green]✓ passed[/]",
+    Status.FAILED: "[red]✗ failed[/]",
+    Status.NOT_ATTEMPTED: "[dim]· not attempted[/]",
+    Status.ERROR: "[red]✗ error[/]",
+    Status.TIMEOUT: "[red]✗ took too long[/]",
+    Status.CRASHED: "[red]✗ crashed[/]",
+    Status.MISSING: "[yellow]? missing[/]",
 }
 
 
@@ -116,7 +118,7 @@ def job(course: Course, chapter: Chapter) -> Job:
     if course.has_solutions:
         modules = reference_modules(course, chapter)
     else:
-        modules = {}
+        modules = dict(course.stand_ins)
         for earlier in course.curriculum:
             places = [course.notebook(earlier), course.root / "notebooks" / REFERENCE / f"{earlier.module}.ipynb"]
             place = next((place for place in places if place.is_file()), None)
@@ -148,7 +150,7 @@ def verdicts(chapter: Chapter, outcome: Outcome, unit: str) -> Table:
     """
     checks = defaultdict(list)
     for item in outcome.items:
-        checks[item["grade_id"].rpartition("_check")[0]].append(item)
+        checks[exercise_of(item["grade_id"])].append(item)
     earned = sum(item["points"] for item in outcome.items)
     possible = sum(item["max_points"] for item in outcome.items)
     table = Table(
@@ -163,10 +165,10 @@ def verdicts(chapter: Chapter, outcome: Outcome, unit: str) -> Table:
         if exercise.kind == "written":
             table.add_row(exercise.name, "[dim]marked by hand[/]", f"–/{exercise.points:g}", "")
             continue
-        worst = next((item for item in items if item["status"] != "passed"), None)
-        verdict = MARKS[worst["status"] if worst else "passed" if items else "missing"]
+        worst = next((item for item in items if item["status"] != Status.PASSED), None)
+        verdict = MARKS[worst["status"] if worst else Status.PASSED if items else Status.MISSING]
         points = f"{sum(item['points'] for item in items):g}/{exercise.points:g}"
-        told = worst is not None and worst["status"] != "not attempted"
+        told = worst is not None and worst["status"] != Status.NOT_ATTEMPTED
         table.add_row(exercise.name, verdict, points, escape(worst["message"]) if told else "")
     return table
 

@@ -1,8 +1,14 @@
 """The course as data: where it lies, its chapters, their exercises and points."""
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from autograder.source import read_definitions
+
+# In notebooks/: the answers of chapters that were not handed out, for those who start at a later one.
+REFERENCE = "reference"
 
 
 class CourseError(Exception):
@@ -44,6 +50,8 @@ class Course:
 
     root: Path
     curriculum: tuple[Chapter, ...]
+    stand_ins: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """text by name: what a notebook imports while it is graded in place of packages that have no part in that"""
 
     @property
     def chapters(self) -> list[Chapter]:
@@ -108,14 +116,30 @@ def find_course(start: Path | None = None) -> Course:
     for root in (here, *here.parents):
         for folder in ("solutions", "notebooks"):
             if (file := root / folder / "curriculum.toml").is_file():
-                return Course(root, _read_curriculum(file))
+                return _read_course(root, file)
     raise CourseError(
         f"{here} is not inside the course: no solutions/curriculum.toml here or above; change into its folder"
     )
 
 
-def _read_curriculum(file: Path) -> tuple[Chapter, ...]:
-    chapters = tomllib.loads(file.read_text(encoding="utf-8"))["chapter"]
-    return tuple(
-        Chapter(c["folder"], c["module"], c["title"], tuple(Exercise(**e) for e in c["exercises"])) for c in chapters
+def _read_course(root: Path, file: Path) -> Course:
+    told = tomllib.loads(file.read_text(encoding="utf-8"))
+    chapters = tuple(
+        Chapter(c["folder"], c["module"], c["title"], tuple(Exercise(**e) for e in c["exercises"]))
+        for c in told["chapter"]
     )
+    return Course(root, chapters, told.get("stand_ins", {}))
+
+
+def reference_modules(course: Course, chapter: Chapter) -> dict[str, str]:
+    """The definitions of the reference solutions that a chapter may import while it is graded.
+
+    Args:
+        course: the course, with its solutions.
+        chapter: the chapter that is graded.
+
+    Returns:
+        For each earlier chapter, its module name and the text of its definitions; and the course's stand-ins.
+    """
+    earlier = [c for c in course.chapters if c.folder < chapter.folder]
+    return course.stand_ins | {c.module: read_definitions(course.solution(c)) for c in earlier}

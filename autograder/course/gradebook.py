@@ -21,9 +21,8 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor, SaveCells
 from traitlets import Bool, Enum, Float, Integer
 
-from autograder.course.curriculum import Chapter, Course, CourseError, find_course
+from autograder.course.curriculum import Chapter, Course, CourseError, find_course, reference_modules
 from autograder.job import Job, grade_job
-from autograder.source import reference_modules
 from autograder.submission import SubmissionError, read_notebook, repair
 
 

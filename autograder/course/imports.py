@@ -19,7 +19,8 @@ from types import ModuleType
 
 import import_ipynb
 
-from autograder.source import REFERENCE, execute_definitions, read_definitions
+from autograder.course.curriculum import REFERENCE
+from autograder.source import execute_definitions, read_definitions
 
 
 class ChapterLoader(import_ipynb.NotebookLoader):

@@ -18,9 +18,12 @@ from rich.progress import track
 from rich.table import Table
 
 from autograder.answers import Answer
-from autograder.course.curriculum import Chapter, Course, Exercise
-from autograder.run import Sandbox, grade_notebook
-from autograder.source import definitions, execute_definitions, reference_modules
+from autograder.cells import exercise_of, flags_of
+from autograder.course.curriculum import Chapter, Course, Exercise, reference_modules
+from autograder.isolation.sandbox import Sandbox
+from autograder.run import grade_notebook
+from autograder.source import definitions, execute_definitions
+from autograder.verdict import Status
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,8 @@ def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
 
 
 def check_cells(notebook: NotebookNode, exercise: str) -> list[NotebookNode]:
-    """The check cells of one exercise: `<exercise>_check`, `<exercise>_check_2`, …"""
-    prefix = f"{exercise}_check"
-    return [
-        cell
-        for cell in notebook.cells
-        if (name := cell.metadata.get("nbgrader", {}).get("grade_id", "")) == prefix or name.startswith(f"{prefix}_")
-    ]
+    """The check cells of one exercise."""
+    return [cell for cell in notebook.cells if exercise_of(flags_of(cell).get("grade_id", "")) == exercise]
 
 
 def with_answer(notebook: NotebookNode, answer: Answer) -> NotebookNode:
@@ -111,7 +109,7 @@ def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, mo
     """
     only = {cell.metadata.nbgrader.grade_id for cell in check_cells(notebook, answer.exercise)}
     graded = grade_notebook(sandbox, with_answer(notebook, answer), notebook, modules=modules, only=only)
-    wrong = [item for item in graded.items if item.status != "passed"]
+    wrong = [item for item in graded.items if item.status != Status.PASSED]
     return Verdict(answer, f"{wrong[0].status}: {wrong[0].message}" if wrong else "")
 
 

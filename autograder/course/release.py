@@ -12,10 +12,10 @@ import nbformat
 from nbformat import NotebookNode
 from rich.console import Console
 
+from autograder.cells import CODE_STUB, TEXT_STUB, exercise_of
 from autograder.course import gradebook
-from autograder.course.curriculum import Chapter, Course, CourseError
-from autograder.source import REFERENCE, definitions
-from autograder.submission import CODE_STUB, TEXT_STUB
+from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError
+from autograder.source import definitions
 
 # What ends the name of a file that was kept aside.
 KEPT_ASIDE = ".bak"
@@ -153,8 +153,8 @@ def against_curriculum(chapter: Chapter, source: NotebookNode) -> list[str]:
         if not about or not (about.get("grade") or about.get("solution")):
             continue
         grade_id = about["grade_id"]
-        name = grade_id if about["solution"] else grade_id.rpartition("_check")[0]
-        if name not in names or grade_id.removeprefix(name).rstrip("0123456789") not in ("", "_check", "_check_"):
+        name = grade_id if about["solution"] else exercise_of(grade_id)
+        if name not in names:
             unknown.append(grade_id)
             continue
         if about["solution"]:

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy.exc import SQLAlchemyError
 
+from autograder.cells import exercise_of
 from autograder.course import gradebook
 from autograder.course.batch import (
     Marked,
@@ -207,7 +208,7 @@ def replay(course: Course, student: str, chapter: Chapter, exercise: str, *, sub
         raise CourseError(f"no verdict on {student}'s {chapter.folder} is recorded; run `autograder grade` first")
     settings = gradebook.GradeSubmission(parent=nbgrader)
     job = settings.job(found[0].path, course.solution(chapter))
-    recorded = [item for item in recorded if _exercise_of(item["grade_id"]) == exercise]
+    recorded = [item for item in recorded if exercise_of(item["grade_id"]) == exercise]
     only = frozenset(item["grade_id"] for item in recorded)
     outcome = grade_job(dataclasses.replace(job, seed=seed, only=only, explain=True))
     if outcome.ungradable:
@@ -223,10 +224,6 @@ def replay(course: Course, student: str, chapter: Chapter, exercise: str, *, sub
             print(f"autograder: {told}; has the notebook or a check changed since?", file=sys.stderr)
             status = UNGRADABLE
     return status
-
-
-def _exercise_of(grade_id: str) -> str:
-    return grade_id.rpartition("_check")[0]
 
 
 def _write_json(file: Path, marked: list[Marked], seconds: float, workers: int) -> None:

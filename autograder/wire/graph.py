@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch.autograd.function import once_differentiable
 
+from autograder.verdict import Status
+
 if TYPE_CHECKING:
     from autograder.wire.proxy import Link
-
-NO_RESULT = "it sent back something that is not a result"
 
 
 class Kept:
@@ -40,5 +40,7 @@ class RemoteGraph(torch.autograd.Function):
         results = [found.get(index) for index in ctx.inputs]
         for result, like in zip(results, ctx.like, strict=True):
             if result is not None and (result.shape, result.dtype) != like:
-                raise link.lose("crashed", f"{NO_RESULT}: a gradient of the wrong kind")
+                raise link.lose(
+                    Status.CRASHED, "it sent back something that is not a result: a gradient of the wrong kind"
+                )
         return (None, None, None, None, None, *results)

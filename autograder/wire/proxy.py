@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from autograder.isolation.sandbox import HEADER_BYTES, Limits, WorkerProcess
+from autograder.verdict import Status
 from autograder.wire import protocol
 from autograder.wire.protocol import Tensor, nn, torch
 
 # Attributes with double underscores that may be read; any other would let Python or torch believe the worker.
 _READABLE = {"__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__", "__init__"}
-_NO_RESULT = "it sent back something that is not a result"
+NO_RESULT = "it sent back something that is not a result"
 _KINDS = {"function": types.FunctionType, "method": types.MethodType, "generator": types.GeneratorType}
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _OWN_PATHS = sorted({str(Path.home()), str(Path(__file__).resolve().parents[2]), sys.prefix, sys.base_prefix}, key=len)
@@ -38,10 +39,10 @@ class WorkerLost(BaseException):
     """The worker is gone, so that this check cannot go on; no check can catch this by accident.
 
     Attributes:
-        status: "timeout" or "crashed".
+        status: TIMEOUT or CRASHED.
     """
 
-    def __init__(self, status: str, message: str) -> None:
+    def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
         self.status = status
 
@@ -71,7 +72,7 @@ class Link:
 
     def close(self) -> None:
         """Kill the worker."""
-        self.lost = self.lost or WorkerLost("crashed", "the worker was ended")
+        self.lost = self.lost or WorkerLost(Status.CRASHED, "the worker was ended")
         self._process.kill()
 
     def take_output(self) -> str:
@@ -158,13 +159,13 @@ class Link:
             protocol.send(connection, header, writer.blobs, self.deadline)
             reply, data = protocol.receive(connection, most, HEADER_BYTES, self.deadline)
         except TimeoutError:
-            raise self.lose("timeout", "it took too long and was stopped: does a loop never end?") from None
+            raise self.lose(Status.TIMEOUT, "it took too long and was stopped: does a loop never end?") from None
         except protocol.ProtocolError as error:
-            raise self.lose("crashed", f"{_NO_RESULT}: {error}") from None
+            raise self.lose(Status.CRASHED, f"{NO_RESULT}: {error}") from None
         except (OSError, EOFError):
             raise self.lose(*_cause_of_death(self._process.autopsy())) from None
         if reply.get("id") != self._count:
-            raise self.lose("crashed", f"{_NO_RESULT}: the answer to another question")
+            raise self.lose(Status.CRASHED, f"{NO_RESULT}: the answer to another question")
         try:
             if sum(map(len, self._output)) < self._limits.output_kb << 10:
                 self._output.append(str(reply["output"]))
@@ -177,7 +178,7 @@ class Link:
                 for number, index in reply["gradients_of"]:
                     self._set_gradient(number, None if index is None else reader.plain[_index(index)])
         except Exception as problem:
-            raise self.lose("crashed", f"{_NO_RESULT}: {type(problem).__name__}") from problem
+            raise self.lose(Status.CRASHED, f"{NO_RESULT}: {type(problem).__name__}") from problem
         if error:
             raise error
         return value
@@ -221,7 +222,7 @@ class Link:
         """Let the worker drop a graph at the next request."""
         self._forgotten.add(number)
 
-    def lose(self, status: str, message: str) -> WorkerLost:
+    def lose(self, status: Status, message: str) -> WorkerLost:
         self._process.kill()
         self.lost = WorkerLost(status, message)
         return self.lost
@@ -488,17 +489,17 @@ def _exception(described: dict, most: int) -> Exception:
     return error
 
 
-def _cause_of_death(report: dict) -> tuple[str, str]:
+def _cause_of_death(report: dict) -> tuple[Status, str]:
     code, reason = report.get("code"), report.get("reason")
     if reason == "cpu":
-        return "timeout", "it used more processor time than it may and was stopped"
+        return Status.TIMEOUT, "it used more processor time than it may and was stopped"
     if reason == "threads":
-        return "crashed", "it started more threads than it may and was stopped"
+        return Status.CRASHED, "it started more threads than it may and was stopped"
     if code == -11:
-        return "crashed", "it crashed (segmentation fault)"
+        return Status.CRASHED, "it crashed (segmentation fault)"
     if isinstance(code, int) and code < 0:
-        return "crashed", f"it was killed (signal {-code})"
-    return "crashed", "it ended the process it runs in"
+        return Status.CRASHED, f"it was killed (signal {-code})"
+    return Status.CRASHED, "it ended the process it runs in"
 
 
 def _torch_kinds() -> dict[str, type]:

@@ -81,7 +81,7 @@ def source_notebook(**checks: str) -> NotebookNode:
 
 def release(source: NotebookNode) -> NotebookNode:
     """The notebook that students get."""
-    from autograder.submission import released
+    from autograder.cells import released
 
     notebook = nbformat.from_dict(source)
     for cell, original in zip(notebook.cells, source.cells, strict=True):

@@ -14,7 +14,8 @@ from autograder.isolation import sandbox as sandboxes
 from autograder.isolation.sandbox import Sandbox, SandboxError
 from autograder.job import Job, grade_job
 from autograder.run import grade_notebook
-from autograder.submission import SubmissionError, defined_names, read_notebook
+from autograder.source import defined_names
+from autograder.submission import SubmissionError, read_notebook
 from notebooks import find, source_notebook, submission
 
 DRAWS = "x = torch.randn(3)\nassert double(x).sum() > 1e9, f'drew {x.tolist()}, student {noise().item()}'"
