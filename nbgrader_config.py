@@ -25,15 +25,15 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedb
 c.CourseDirectory.db_url = os.environ.get("GRADEBOOK_URL", f"sqlite:///{root / 'classroom' / 'gradebook.db'}")
 
 # The engine. Students' code runs in a sandboxed process of its own, the checks in another.
-c.Autograde.exporter_class = "autograder.course.gradebook.SubmissionExporter"
+c.Autograde.exporter_class = "autograder.nbgrader.SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
-    "autograder.course.gradebook.RepairSubmission",
+    "autograder.nbgrader.RepairSubmission",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Autograde.autograde_preprocessors = [
-    "autograder.course.gradebook.GradeSubmission",
+    "autograder.course.gradebook.GradeChapter",
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",

@@ -7,7 +7,9 @@ solution cell, written out or made by editing the reference solution.
 from dataclasses import dataclass
 from textwrap import dedent
 
-from autograder.course.curriculum import CourseError
+
+class AnswerError(ValueError):
+    """An answer that is not what its author meant; the message says what to mend."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,13 @@ class Answer:
             reference: the text of the reference solution's cell.
 
         Raises:
-            CourseError: an edit's `old` does not occur exactly once, so that the answer would not be the one meant.
+            AnswerError: an edit's `old` does not occur exactly once, so that the answer would not be the one meant.
         """
         if self.source is not None:
             return self.source
         for old, new in self.edits:
             if (count := reference.count(old)) != 1:
-                raise CourseError(
+                raise AnswerError(
                     f"{self.exercise}, {self.title!r}: {old!r} occurs {count} times in the reference, not once: "
                     "mend the edit"
                 )

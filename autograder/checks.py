@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder.course.card import Mismatch
 from autograder.wire import protocol, proxy
 
 # Fresh numbers at each run, without touching the random numbers of the notebook that is checked.
@@ -24,6 +23,23 @@ _generator.seed()
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
 _LEAVES_TORCH = {"tolist", "item", "numpy", "apply_", "map_", "__array__", "__float__", "__int__"}
+
+
+class Mismatch(AssertionError):
+    """A tensor that is not what it should be.
+
+    Attributes:
+        got: what the student's code returned.
+        expected: what it should have been.
+    """
+
+    def __init__(self, message: str, got: Tensor, expected: Tensor) -> None:
+        super().__init__(message)
+        self.got, self.expected = got.detach(), expected.detach()
+
+    def heat_maps(self) -> str:
+        """Expected and got side by side as HTML; empty where they cannot be shown like that."""
+        return heat_maps_of(self.expected, self.got)
 
 
 def reseed(number: int) -> None:

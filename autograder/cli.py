@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from autograder.answers import AnswerError
 from autograder.course.curriculum import Course, CourseError, find_course
+from autograder.isolation.sandbox import SandboxError
 from autograder.plain import plain
 
 # jsonschema, which nbformat imports, would build the grammar of international addresses for a second at each start, and
@@ -32,7 +34,7 @@ def main() -> None:
     sys.path[:] = [folder for folder in sys.path if Path(folder).is_absolute()]
     try:
         app()
-    except CourseError as error:
+    except (AnswerError, CourseError, SandboxError) as error:
         print(f"autograder: {plain(str(error))}", file=sys.stderr)
         sys.exit(2)
 

@@ -8,17 +8,13 @@ import atexit
 import threading
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course.curriculum import CourseError
+from autograder.isolation.sandbox import Limits, Sandbox
 from autograder.submission import repair
-from autograder.verdict import Status
-
-if TYPE_CHECKING:
-    from autograder.isolation.sandbox import Sandbox
+from autograder.verdict import Item, Status
 
 # The grader's own torch has one random state: two check cells at once would disturb each other.
 _one_at_a_time = threading.Lock()
@@ -63,12 +59,12 @@ def grade_job(job: Job) -> Outcome:
         The items, the graded notebook as text, what repair found, and why nothing could be graded, if nothing could.
 
     Raises:
-        CourseError: no sandbox can be started on this machine, for this notebook or any other.
+        SandboxError: no sandbox can be started on this machine, for this notebook or any other.
     """
     limits = tuple(job.limits.items())
     with _one_at_a_time:
+        sandbox = warm_sandbox(limits, job.unsafe)
         try:
-            sandbox = warm_sandbox(limits, job.unsafe)
             from autograder.run import grade_notebook  # imports torch, so it comes after the sandbox's start
 
             graded = grade_notebook(
@@ -83,8 +79,6 @@ def grade_job(job: Job) -> Outcome:
             )
             items = [asdict(item) for item in graded.items]
             return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable, graded.seed)
-        except CourseError:
-            raise
         except Exception as error:
             _forget_sandbox(limits, job.unsafe)
             return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
@@ -111,17 +105,11 @@ def ungraded(source: Path, reason: str) -> Outcome:
         about = cell.metadata.get("nbgrader", {})
         if cell.cell_type == "code" and about.get("grade"):
             cell.outputs = [nbformat.v4.new_output("error", ename=Status.CRASHED, evalue=reason, traceback=[reason])]
-            item = {
-                "grade_id": about.grade_id,
-                "status": Status.CRASHED,
-                "points": 0.0,
-                "max_points": float(about.points),
-            }
-            items.append(item | {"message": reason})
+            items.append(asdict(Item(about.grade_id, Status.CRASHED, 0.0, float(about.points), reason)))
     return Outcome(items, nbformat.writes(notebook), [], reason)
 
 
-_sandboxes: dict[tuple, "Sandbox"] = {}
+_sandboxes: dict[tuple, Sandbox] = {}
 
 
 def _forget_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> None:
@@ -131,21 +119,20 @@ def _forget_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> None
         sandbox.close()
 
 
-def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> "Sandbox":
-    """This process's sandbox with these limits, started on first use, closed when the process ends."""
+def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool) -> Sandbox:
+    """This process's sandbox with these limits, started on first use, closed when the process ends.
+
+    Raises:
+        SandboxError: it cannot be started.
+    """
     if (limits, unsafe) in _sandboxes:
         return _sandboxes[limits, unsafe]
-    from autograder.isolation.sandbox import Limits, Sandbox, SandboxError
+    sandbox = Sandbox(Limits(**dict(limits)), unsafe=unsafe).__enter__()
+    from autograder.wire.protocol import torch  # only now, while the sandbox starts in the background
 
-    try:
-        sandbox = Sandbox(Limits(**dict(limits)), unsafe=unsafe).__enter__()
-        from autograder.wire.protocol import torch  # only now, while the sandbox starts in the background
-
-        if torch is not None:
-            torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
-        sandbox.worker().kill()
-    except SandboxError as error:
-        raise CourseError(str(error)) from error
+    if torch is not None:
+        torch.set_num_threads(1)  # processes that grade side by side would fight for the cores
+    sandbox.worker().kill()
     atexit.register(sandbox.close)
     _sandboxes[limits, unsafe] = sandbox
     return sandbox

@@ -30,7 +30,7 @@ ROOT = HERE.parent
 VENV, NEW, OLD, LOG = (ROOT / f".venv{suffix}" for suffix in ("", ".new", ".old", ".log"))
 LOCKS = {"course": ("torch.lock", "torch-cpu.lock", "course.lock"), "book": ("book.lock",), "test": ("test.lock",)}
 # What is installed from this repository itself.
-PROJECTS = (ROOT,)
+PROJECTS = (ROOT, ROOT / "autograder")
 TITLES = {"course": "the course", "book": "what the book needs", "test": "what the tests need"}
 FREE_GB = {"cpu": 3, "cuda": 10}  # on the disk, downloads included
 CPU_ONLY = sys.platform != "linux"  # elsewhere torch has no build with CUDA, or none that pip would take

@@ -48,6 +48,21 @@ def test_lock_has_the_same_versions():
     assert [str(requirement) for requirement in requirements("torch-cpu.lock")] == [f"{torch}+cpu"]
 
 
+def test_the_lock_holds_what_the_autograder_needs():
+    """It is installed beside the course, and pip is told to fetch nothing for it."""
+    told = tomllib.loads((ROOT / "autograder/pyproject.toml").read_text())["project"]
+    locked = {
+        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
+        for part in PARTS
+        for pin in requirements(f"{part}.lock")
+    }
+    for need in map(
+        Requirement,
+        [*told["dependencies"], *(need for extra in told["optional-dependencies"].values() for need in extra)],
+    ):
+        assert need.name == told["name"] or need.specifier.contains(locked[canonicalize_name(need.name)]), need
+
+
 def test_every_locked_package_has_hashes():
     for part in (*PARTS, "torch-cpu"):
         text = (ROOT / f"environment/{part}.lock").read_text()
@@ -58,7 +73,7 @@ def test_conda_and_whoever_installs_in_another_way_get_the_same_versions():
     locked = {str(requirement) for part in PARTS for requirement in requirements(f"{part}.lock")}
     assert {str(requirement) for requirement in requirements("versions.txt")} == locked
     [*_, by_pip] = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    assert {"--constraint environment/versions.txt", "--editable ."} <= set(by_pip["pip"])
+    assert {"--constraint environment/versions.txt", "--editable .", "--editable ./autograder"} <= set(by_pip["pip"])
 
 
 def test_students_do_not_get_what_only_maintainers_need():

@@ -28,7 +28,7 @@ from nbgrader.apps.baseapp import NbGrader
 
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError
-from autograder.isolation.sandbox import refusal, why_not_sandboxed
+from autograder.isolation.sandbox import SandboxError, refusal, why_not_sandboxed
 from autograder.job import Job, Outcome, grade_job, ungraded
 from autograder.plain import plain
 
@@ -135,7 +135,7 @@ def grade_class(
     Returns:
         An iterator over the results, in no fixed order.
     """
-    settings = gradebook.GradeSubmission(parent=nbgrader)
+    settings = gradebook.GradeChapter(parent=nbgrader)
     chapters = sorted({h.chapter for h in hand_ins}, key=lambda chapter: chapter.folder)
     settings.unsafe = settings.unsafe or unsafe
     if scheduler is None and not settings.unsafe:
@@ -196,7 +196,7 @@ def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterat
                 added = client.submit(grade_job, job, pure=False)
                 pending[added] = another
                 finished.add(added)
-            if isinstance(error := future.exception(), CourseError):
+            if isinstance(error := future.exception(), SandboxError):
                 raise error
             if error:
                 yield hand_in, ungraded(jobs[hand_in].source, f"the grading process died each time: {error!r}")

@@ -206,7 +206,7 @@ def replay(course: Course, student: str, chapter: Chapter, exercise: str, *, sub
     seed, recorded = read_verdicts(nbgrader, found[0])
     if seed is None:
         raise CourseError(f"no verdict on {student}'s {chapter.folder} is recorded; run `autograder grade` first")
-    settings = gradebook.GradeSubmission(parent=nbgrader)
+    settings = gradebook.GradeChapter(parent=nbgrader)
     job = settings.job(found[0].path, course.solution(chapter))
     recorded = [item for item in recorded if exercise_of(item["grade_id"]) == exercise]
     only = frozenset(item["grade_id"] for item in recorded)
