@@ -88,9 +88,17 @@ def _watched(seconds: float) -> Iterator[None]:
 
 
 def execute_check(
-    part: Part, tree: ast.Module, namespace: dict, seed: int, seconds: float
+    part: Part, tree: ast.Module, namespace: dict, names: Any, seed: int, seconds: float
 ) -> tuple[Failure | None, float | None, BaseException | None]:
     """Run a check cell in this process; a number as its last expression is partial credit, as in nbgrader.
+
+    Args:
+        part: the cell.
+        tree: its text, parsed.
+        namespace: what it finds defined.
+        names: the same, or a `Shared` view of it.
+        seed: what its random numbers come from.
+        seconds: how long it may take.
 
     Returns:
         What went wrong, if anything; the points that it gave itself, if it gave any; the exception behind it.
@@ -106,9 +114,9 @@ def execute_check(
         with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             warnings.simplefilter("ignore")
             with _watched(seconds):
-                exec(compile(ast.Module(body, []), filename, "exec"), namespace)
+                exec(compile(ast.Module(body, []), filename, "exec"), namespace, names)
                 if last:
-                    value = eval(compile(ast.Expression(last.value), filename, "eval"), namespace)
+                    value = eval(compile(ast.Expression(last.value), filename, "eval"), namespace, names)
     except (WorkerLost, KeyboardInterrupt):
         raise
     except _CheckHangs:

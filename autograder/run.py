@@ -36,7 +36,7 @@ from autograder.source import bound_by_import, defined_names, definition_texts, 
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, lay_over, read_notebook
 from autograder.verdict import Failure, Graded, Item, Status
 from autograder.wire.protocol import torch
-from autograder.wire.proxy import Link, WorkerLost
+from autograder.wire.proxy import Link, Shared, WorkerLost
 
 # A notebook of a course in this layout switches its loader on by this import, which has nothing to do in a worker.
 _LOADER = dict.fromkeys(("autograder", "autograder.course", "autograder.course.imports"), "")
@@ -235,7 +235,11 @@ class _Run:
                 if failure is None:
                     seed = _seed_for(self.seed, part.name)
                     link.seed(seed)
-                    failure, points, error = execute_check(part, tree, namespace, seed, self.limits.check_seconds)
+                    shared = self._deleted(tree)
+                    names = Shared(namespace, shared, link) if shared else namespace
+                    failure, points, error = execute_check(
+                        part, tree, namespace, names, seed, self.limits.check_seconds
+                    )
                     if failure and failure.status == Status.TIMEOUT and error is None:
                         link.close()  # it was stopped in the middle of a question, perhaps
                         return failure, None
@@ -271,6 +275,7 @@ class _Run:
         bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
         bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.name}
         bound |= {name for n in ast.walk(tree) for name in bound_by_import(n)}
+        bound -= self._deleted(tree)
         used = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
         names = [name for name in dict.fromkeys(used) if name not in bound]
         for statement in self.imports:
@@ -285,6 +290,11 @@ class _Run:
             except LookupError:
                 return namespace, self._why_undefined(name)
         return namespace, None
+
+    def _deleted(self, tree: ast.Module) -> set[str]:
+        """The student's names that a check deletes, to see what happens without them."""
+        deleted = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+        return deleted & set(self.solutions)
 
     def _why_undefined(self, name: str) -> Failure:
         part = self.solutions.get(name)

@@ -112,6 +112,8 @@ class Worker:
             "run": self._run,
             "define": self._define,
             "global": self._global,
+            "bind": self.main.__dict__.__setitem__,
+            "unbind": self.main.__dict__.__delitem__,
             "place": self._place,
             "seed": _seed,
             "install": lambda modules: sys.meta_path.insert(0, TextFinder(modules)),

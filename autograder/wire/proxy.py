@@ -115,6 +115,14 @@ class Link:
             object.__setattr__(found[0], "_remote_global", name)
         return found[0]
 
+    def bind(self, name: str, value: Any) -> None:
+        """Let a name of the student's notebook stand for this value."""
+        self.request("bind", name, value)
+
+    def unbind(self, name: str) -> None:
+        """Delete a name of the student's notebook."""
+        self.request("unbind", name)
+
     def source_of(self, name: str | None) -> str:
         """The text of the student's definition of a name, from the grader's copy of the submission."""
         if name not in self._sources:
@@ -379,6 +387,32 @@ class Remote:
 
     def __reduce_ex__(self, version: int) -> Any:
         raise TypeError("an object that lives in the worker cannot be pickled")
+
+
+class Shared:
+    """A check's names, some of which it shares with the student's notebook: what it deletes or sets changes there, too.
+
+    Args:
+        namespace: the check's names; the mapping writes through to it.
+        shared: the names that are the student's.
+        link: to the worker that holds them.
+    """
+
+    def __init__(self, namespace: dict[str, Any], shared: set[str], link: Link) -> None:
+        self._namespace, self._shared, self._link = namespace, shared, link
+
+    def __getitem__(self, name: str) -> Any:
+        return self._namespace[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._namespace[name] = value
+        if name in self._shared:
+            self._link.bind(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        del self._namespace[name]
+        if name in self._shared:
+            self._link.unbind(name)
 
 
 @contextmanager
