@@ -23,6 +23,7 @@ from markupsafe import Markup
 from nbgrader.api import Assignment, BaseCell, Grade, Gradebook, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps.baseapp import NbGrader
 
+from autograder.cells import exercise_of
 from autograder.course import gradebook
 from autograder.course.batch import RECEIPT
 from autograder.course.curriculum import Chapter, Course, CourseError, Exercise
@@ -313,17 +314,13 @@ def _keys(verdicts: list[Verdicts]) -> list[tuple[str, str]]:
     return [(v.student, v.folder) for v in verdicts]
 
 
-def _exercise_of(grade_id: str) -> str:
-    return grade_id.rpartition("_check")[0]
-
-
 def _shares(of_chapter: Mapping[str, list[Verdicts]]) -> dict[tuple[str, str, str], tuple[float, float]]:
     """For each student, chapter and exercise with checks: the points earned, and those there were."""
     shares: dict[tuple[str, str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for folder, verdicts in of_chapter.items():
         for one in verdicts:
             for item in one.items:
-                key = (one.student, folder, _exercise_of(item["grade_id"]))
+                key = (one.student, folder, exercise_of(item["grade_id"]))
                 earned, most = shares[key]
                 shares[key] = (earned + item["points"], most + item["max_points"])
     return shares
@@ -346,7 +343,7 @@ def _look_into_code(
     recognised: dict[str, Mistake | None] = {}
     solved, earned, most = 0, 0.0, 0.0
     for one in handed_in:
-        items = [item for item in one.items if _exercise_of(item["grade_id"]) == exercise.name]
+        items = [item for item in one.items if exercise_of(item["grade_id"]) == exercise.name]
         wrong = [item for item in items if item["status"] != "passed"]
         statuses[wrong[0]["status"] if wrong else "passed"] += 1
         solved += not wrong
