@@ -84,7 +84,7 @@ def fit(
     Returns:
         The rows of all finished epochs. Interrupted, it says so and returns those so far.
     """
-    history = _resume(parts, checkpoint)
+    history = resume(parts, checkpoint)
     try:
         for epoch in range(len(history), epochs):
             torch.manual_seed(epoch)
@@ -99,7 +99,16 @@ def fit(
     return history
 
 
-def _resume(parts: Mapping[str, Any], checkpoint: Path) -> list[list[float]]:
+def resume(parts: Mapping[str, Any], checkpoint: Path) -> list[list[float]]:
+    """Give model, optimizer and scheduler the state of a checkpoint.
+
+    Args:
+        parts: what the checkpoint keeps, by name.
+        checkpoint: its file; where there is none, the parts stay as they are.
+
+    Returns:
+        The rows of the epochs that are done.
+    """
     if not checkpoint.exists():
         return []
     state = torch.load(checkpoint, weights_only=True)
