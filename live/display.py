@@ -13,7 +13,7 @@ from live.models import MODELS, find_model, pack_model
 
 # What a saved output holds besides pictures: the figure's name and data, from which the book makes the live one.
 MIME = "application/vnd.attention.live+json"
-MANY = 5000  # numbers in a tensor: more travel in half precision, which is a fifth of their digits
+MANY = 1000  # numbers in a tensor: more travel in half precision, which is a fifth of their digits
 
 
 def figures() -> list[str]:
