@@ -23,6 +23,11 @@ _generator = torch.Generator()
 _generator.seed()
 
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+_EXPLAINED = {
+    "cannot be converted to Scalar": "`.item()` gives one number, and here is a whole batch of them",
+    "Boolean value of Tensor with more than one value is ambiguous": "`if` and `while` want one truth value, and here "
+    "is a whole tensor of them: `.any()` or `.all()` makes one",
+}
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
 _LEAVES_TORCH = {"tolist", "item", "numpy", "apply_", "map_", "__array__", "__float__", "__int__"}
 
@@ -435,7 +440,13 @@ def call(function: Callable, *args: Any, **kwargs: Any) -> Any:
         raise
     except Exception as error:
         given = ", ".join([_describe(a) for a in args] + [f"{k}={_describe(v)}" for k, v in kwargs.items()])
-        raise AssertionError(f"the call with {given} raised {type(error).__name__}: {error}") from error
+        told = f"the call with {given} raised {type(error).__name__}: {error}"
+        raise AssertionError(told + _explained(str(error))) from error
+
+
+def _explained(error: str) -> str:
+    """The mistake behind an error of torch, where there is one that is nearly always behind it."""
+    return next((f". Likely cause: {cause}" for sign, cause in _EXPLAINED.items() if sign in error), "")
 
 
 def _describe(value: Any) -> str:

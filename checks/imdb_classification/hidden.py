@@ -81,6 +81,7 @@ def check_masked_mean(function: Callable) -> None:
         {"x": randn(2, 3, 1), "mask": square[:2]},
     ]
     expect_matches(function, _mean, cases, _MEAN_MISTAKES, "the mean")
+    expect_tensor(call(function, randn(2, 3, 4).half(), square[:2]), (2, 4), torch.float16, "the mean")
     x = randn(2, 3, 4).requires_grad_()
     with torch.enable_grad():
         y = call(function, x, torch.tensor([[True, True, False], [False] * 3]))

@@ -44,6 +44,11 @@ _MEAN_MUTANTS = [
     _mean("detached", "cut off from the graph", (_MEAN, "return (total / kept.sum(dim=1).clamp(min=1)).detach()")),
     _mean("in place", "`x` was changed in place", (_TOTAL, "total = x.masked_fill_(~kept, 0.0).sum(dim=1)")),
     _mean("float32 only", "keep dtype torch.float64", (_MEAN, "return (total / kept.sum(dim=1).clamp(min=1)).float()")),
+    _mean(
+        "half comes back as float32",
+        "keep dtype torch.float16",
+        (_TOTAL, "total = x.masked_fill(~kept, 0.0).sum(dim=1, dtype=torch.promote_types(x.dtype, torch.float32))"),
+    ),
     _mean("made on the CPU", "on a GPU", (_MEAN, _MEAN + " + torch.zeros(x.shape[-1], dtype=x.dtype)")),
 ]
 _MEAN_VARIANTS = [

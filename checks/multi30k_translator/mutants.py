@@ -281,6 +281,7 @@ _GREEDY_MUTANTS = [
         "made on the CPU",
         ("dtype=torch.bool, device=source.device)", "dtype=torch.bool)"),
     ),
+    _greedy("one sentence at a time", "a whole batch of them", ("following == eos_id", "following.item() == eos_id")),
     _greedy("records a graph", "a graph is recorded", ("@torch.no_grad()\n", "")),
     _greedy(
         "never stops early",
