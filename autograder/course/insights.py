@@ -11,13 +11,12 @@ import os
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 
-import nbformat
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from nbgrader.api import Assignment, BaseCell, Grade, Gradebook, SubmittedAssignment, SubmittedNotebook
@@ -33,6 +32,8 @@ from autograder.plain import cell, shown
 # So many answers with a mistake are looked through for the one that occurs most often.
 _LOOKED_THROUGH = 20
 _LONGEST_ANSWER = 4_000
+# So many mistakes of an exercise are on the page, each with an answer; the rarer ones are in the tables.
+SHOWN = 8
 # Below this correlation with the rest of a student's marks an exercise tells nobody apart: the customary threshold.
 _LEAST_DISCRIMINATION = 0.2
 _FEWEST_TO_JUDGE_BY = 10
@@ -248,11 +249,12 @@ def read_hints(source: Path, chapter: Chapter) -> dict[str, str]:
     hints: dict[str, str] = {}
     current = ""
     names = {exercise.name for exercise in chapter.exercises}
-    for part in nbformat.read(source, as_version=4).cells:
-        name = part.metadata.get("nbgrader", {}).get("grade_id", "")
+    for part in json.loads(source.read_text(encoding="utf-8"))["cells"]:
+        name = part["metadata"].get("nbgrader", {}).get("grade_id", "")
         current = name if name in names else current
-        folded = re.search(r"<details>\s*<summary>Hint[^<]*</summary>(.*?)</details>", part.source, re.DOTALL)
-        if current and folded and part.cell_type == "markdown":
+        text = "".join(part["source"])
+        folded = re.search(r"<details>\s*<summary>Hint[^<]*</summary>(.*?)</details>", text, re.DOTALL)
+        if current and folded and part["cell_type"] == "markdown":
             hints.setdefault(current, " ".join(folded[1].split()))
     return hints
 
@@ -369,9 +371,10 @@ def _look_into_code(
     insight.mean = earned / most if most else None
     insight.statuses = dict(statuses)
     insight.mistakes = sorted(found.values(), key=lambda f: (-f.count, f.id))
-    for mistake in insight.mistakes:
+    for number, mistake in enumerate(insight.mistakes):
         mistake.share = mistake.count / len(handed_in)
-        mistake.answer = _typical(answers[mistake.id])
+        if number < SHOWN:
+            mistake.answer = _typical(answers[mistake.id])
 
 
 def _kind(status: str, message: str) -> str:
@@ -384,21 +387,30 @@ def _typical(answers: list[str]) -> str:
     """The commonest of some answers, reduced to its code, so that no comment names anybody."""
     if not answers:
         return ""
-    texts = Counter(_code_of(answer) for answer in answers)
-    commonest = max(texts.values())
-    return min((text for text, count in texts.items() if count == commonest), key=len)[:_LONGEST_ANSWER]
+    alike: dict[str, list[str]] = defaultdict(list)
+    for answer in answers:
+        alike[re.sub(r"#.*|\s+", "", answer)].append(answer)
+    commonest = max(map(len, alike.values()))
+    typical = min((texts[0] for texts in alike.values() if len(texts) == commonest), key=len)
+    return _code_of(typical)[:_LONGEST_ANSWER]
 
 
 def _code_of(answer: str) -> str:
     try:
         tree = ast.parse(answer)
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef) and _is_docstring(body[0]):
-                node.body = body[1:] or [ast.Pass()]
+        for node in _definitions(tree.body):
+            if _is_docstring(node.body[0]):
+                node.body = node.body[1:] or [ast.Pass()]
         return ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "\n".join(line for line in answer.splitlines() if not line.lstrip().startswith("#"))
+
+
+def _definitions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node
+            yield from _definitions(node.body)
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
@@ -473,7 +485,7 @@ def render(insights: Insights) -> str:
     )
     templates.filters |= {"percent": _percent, "points_of": _points_of}
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
-    return templates.get_template("insights.html").render(insights=insights, style=style)
+    return templates.get_template("insights.html").render(insights=insights, style=style, most=SHOWN)
 
 
 def _shown(value: object) -> object:
