@@ -66,6 +66,11 @@ class Limits:
     notebook_mb: int = 20
     """size of a notebook file"""
 
+    @property
+    def tensor_bytes(self) -> int:
+        """What the tensors of a message may take, in float64 at least: the rest is for what is not tensors."""
+        return (self.reply_mb << 20) - HEADER_BYTES
+
 
 def refusal(missing: str) -> str:
     """What to tell an instructor who has no sandbox; `missing` says why."""
@@ -224,7 +229,7 @@ class Sandbox:
             "open_files": limits.open_files,
             "threads": limits.threads,
             "items": limits.items,
-            "reply_bytes": (limits.reply_mb << 20) - HEADER_BYTES,
+            "tensor_bytes": limits.tensor_bytes,
             "output_bytes": limits.output_kb << 10,
         }
         arguments = [str(theirs.fileno()), json.dumps(settings)]

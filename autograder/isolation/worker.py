@@ -85,8 +85,8 @@ class TextFinder:
 class Worker:
     """One submission's objects, and the answers to requests about them."""
 
-    def __init__(self, reply_bytes: int, output_bytes: int, items: int) -> None:
-        self.reply_bytes, self.output_bytes, self.items = reply_bytes, output_bytes, items
+    def __init__(self, tensor_bytes: int, output_bytes: int, items: int) -> None:
+        self.tensor_bytes, self.output_bytes, self.items = tensor_bytes, output_bytes, items
         self.objects: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}
         self.graphs: dict[int, tuple[list[Tensor], dict[int, Tensor]]] = {}
@@ -145,14 +145,14 @@ class Worker:
             with torch.no_grad():
                 parameter.copy_(reader.plain[index])
             parameter.grad = None if gradient is None else reader.plain[gradient]
-            self.gradients[number] = _gradient_contents(parameter)
+            self.gradients[number] = self._gradient_contents(parameter)
 
     def _new_gradients(self, writer: protocol.Writer) -> list[list]:
         """The gradients that have changed of the parameters that the grader holds."""
         changed = []
         for number in list(self.gradients):
             parameter = self.objects[number]
-            if (now := _gradient_contents(parameter)) != self.gradients[number]:
+            if (now := self._gradient_contents(parameter)) != self.gradients[number]:
                 self.gradients[number] = now
                 changed.append([number, None if parameter.grad is None else writer.tensor(parameter.grad)])
         return changed
@@ -169,15 +169,15 @@ class Worker:
         for index, (number, _) in enumerate(header["generators"]):
             self.generators[number] = reader.generators[index]
         tensors = list(reader.tensors)
-        before = [_contents(tensor) for tensor in tensors]
+        before = [self._contents(tensor) for tensor in tensors]
         with torch.set_grad_enabled(header["grad"]) if torch else contextlib.nullcontext():
             result = self.operations[header["op"]](*args, **kwargs)
 
-        changed = [i for i, tensor in enumerate(tensors) if _contents(tensor) != before[i]]
+        changed = [i for i, tensor in enumerate(tensors) if self._contents(tensor) != before[i]]
         known = {id(tensor): ["argument", i] for i, tensor in enumerate(tensors) if i not in changed}
         outputs: list[Tensor] = []
         writer = protocol.Writer(
-            self._export, lambda tensor, writer: self._extra(tensor, writer, outputs), known, self.reply_bytes
+            self._export, lambda tensor, writer: self._extra(tensor, writer, outputs), known, self.tensor_bytes
         )
         reply = {"value": writer.encode(result)}
         reply["changed"] = [[i, _written(writer, tensors[i])] for i in changed]
@@ -195,7 +195,7 @@ class Worker:
         for leaf in leaves.values():
             leaf.grad = None
         torch.autograd.backward(used, gradients, retain_graph=True)
-        writer = protocol.Writer(self._export, max_bytes=self.reply_bytes)
+        writer = protocol.Writer(self._export, max_bytes=self.tensor_bytes)
         found = [[index, writer.tensor(leaf.grad)] for index, leaf in leaves.items() if leaf.grad is not None]
         return {"gradients": found}, writer
 
@@ -204,7 +204,7 @@ class Worker:
             extra = {"leaf": tensor.requires_grad}
             if isinstance(tensor, nn.Parameter):
                 extra["parameter"] = number = self._number(tensor)
-                self.gradients[number] = _gradient_contents(tensor)
+                self.gradients[number] = self._gradient_contents(tensor)
             if tensor.grad is not None:
                 extra["gradient"] = writer.tensor(tensor.grad)
             return extra
@@ -212,6 +212,16 @@ class Worker:
             outputs.append(tensor)
             return {"output": len(outputs) - 1}
         return {}
+
+    def _contents(self, tensor: Any) -> tuple:
+        if not isinstance(tensor, Tensor):
+            return protocol.describe_array(tensor, self.tensor_bytes)
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            described, blob = protocol.describe(tensor, self.tensor_bytes)
+        return described["dtype"], described["shape"], blob
+
+    def _gradient_contents(self, parameter: Tensor) -> tuple | None:
+        return None if parameter.grad is None else self._contents(parameter.grad)
 
     def _export(self, value: Any, writer: protocol.Writer) -> list:
         names = [protocol.name_of(kind) for kind in type(value).__mro__]
@@ -273,10 +283,10 @@ def serve(connection: socket.socket, settings: dict) -> None:
 
     Args:
         connection: the socket to the grader.
-        settings: `reply_bytes`, `output_bytes` and `items`, the limits that an honest submission is held to here.
+        settings: `tensor_bytes`, `output_bytes` and `items`, the limits that an honest submission is held to here.
     """
     _seed(int.from_bytes(os.urandom(7), "big"))
-    worker = Worker(settings["reply_bytes"], settings["output_bytes"], settings["items"])
+    worker = Worker(settings["tensor_bytes"], settings["output_bytes"], settings["items"])
     protocol.send(connection, {"ready": True})
     while True:
         try:
@@ -307,18 +317,6 @@ def _written(writer: protocol.Writer, value: Any) -> int:
         return writer.array(value)
     with torch.no_grad():
         return writer.tensor(value.detach())
-
-
-def _contents(tensor: Any) -> tuple:
-    if not isinstance(tensor, Tensor):
-        return protocol.describe_array(tensor)
-    with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
-        described, blob = protocol.describe(tensor)
-    return described["dtype"], described["shape"], blob
-
-
-def _gradient_contents(parameter: Tensor) -> tuple | None:
-    return None if parameter.grad is None else _contents(parameter.grad)
 
 
 def _seed(number: int) -> None:

@@ -53,7 +53,10 @@ MAX_DEPTH = 64
 MAX_RANGE = 1_000_000
 # Keys and members other than strings, whose hashes anybody can make collide: looking up n of them takes n² steps.
 MAX_KEYS = 10_000
+# What a number counts for in what a message may take, whatever its dtype: checks widen numbers to float64.
+WIDEST = 8
 
+_TOO_LARGE = "its tensors take more memory than the limit allows"
 _LENGTHS = struct.Struct(">IQ")
 _CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
@@ -138,7 +141,7 @@ class Writer:
             TypeError.
         extra: called with a tensor and this writer; returns what else to tell about the tensor.
         known: what stands for tensors that the other side has already, by `id`.
-        max_bytes: the most that the bytes may take.
+        max_bytes: the most that the tensors may take, in float64 at least.
     """
 
     def __init__(
@@ -229,7 +232,7 @@ class Writer:
         return self._add(array, *describe_array(array, self._left))
 
     def _add(self, value: Any, described: dict, blob: bytes) -> int:
-        self._left -= len(blob)
+        self._left -= _widened(value)
         index = self._seen[id(value)] = len(self.tensors)
         self.tensors.append(value)  # keeps it alive, so that its id stays its own
         self.described.append(described)
@@ -242,7 +245,7 @@ def describe(tensor: Tensor, max_bytes: int = 1 << 62) -> tuple[dict, bytes]:
 
     Raises:
         TypeError: its kind (sparse, quantised, ...) cannot cross.
-        ValueError: it takes more than `max_bytes`.
+        ValueError: it takes more than `max_bytes`, in float64 at least; nothing has been built then.
     """
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in DTYPES or tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "meta"):
@@ -250,8 +253,8 @@ def describe(tensor: Tensor, max_bytes: int = 1 << 62) -> tuple[dict, bytes]:
     described = {"dtype": name, "shape": list(tensor.shape)}
     if tensor.device.type == "meta":
         return described | {"meta": True}, b""
-    if (size := tensor.numel() * tensor.element_size()) > max_bytes:
-        raise ValueError(f"a tensor of shape {tuple(tensor.shape)} takes {size} bytes, more than the limit allows")
+    if _widened(tensor) > max_bytes:
+        raise ValueError(f"a tensor of shape {tuple(tensor.shape)} takes more memory than the limit allows")
     return described, raw_bytes(tensor)
 
 
@@ -259,12 +262,19 @@ def describe_array(array: Any, max_bytes: int = 1 << 62) -> tuple[dict, bytes]:
     """A numpy array's dtype and shape, and its bytes.
 
     Raises:
-        ValueError: it takes more than `max_bytes`.
+        ValueError: it takes more than `max_bytes`, in float64 at least; nothing has been built then.
     """
-    if array.nbytes > max_bytes:
-        raise ValueError(f"an array of shape {array.shape} takes {array.nbytes} bytes, more than the limit allows")
+    if _widened(array) > max_bytes:
+        raise ValueError(f"an array of shape {array.shape} takes more memory than the limit allows")
     plain = np.ascontiguousarray(array, dtype=ARRAY_DTYPES[array.dtype.name])
     return {"array": array.dtype.name, "shape": list(array.shape)}, plain.tobytes()
+
+
+def _widened(value: Any) -> int:
+    """The bytes that a tensor or array takes once a check has widened it: a view may show one number often."""
+    if isinstance(value, Tensor):
+        return 0 if value.is_meta else value.numel() * max(value.element_size(), WIDEST)
+    return value.size * max(value.itemsize, WIDEST) if isinstance(value, _ARRAY) else 0
 
 
 def raw_bytes(tensor: Tensor) -> bytes:
@@ -286,6 +296,7 @@ class Reader:
         header: the message's header; its "tensors" describe the bytes.
         data: the bytes.
         resolve: called with what stands for an object that is not plain data and with this reader; returns the object.
+        max_bytes: the most that the tensors may take, in float64 at least, each as often as it occurs in the value.
 
     Attributes:
         plain: the message's tensors and arrays.
@@ -293,12 +304,14 @@ class Reader:
         generators: the generators decoded so far, by index.
     """
 
-    def __init__(self, header: dict, data: bytearray, resolve: Callable[[list, "Reader"], Any]) -> None:
+    def __init__(
+        self, header: dict, data: bytearray, resolve: Callable[[list, "Reader"], Any], max_bytes: int = 1 << 62
+    ) -> None:
         self.header, self.resolve = header, resolve
-        self._keys = 0
+        self._keys, self._left = 0, max_bytes
         self.generators: dict[int, torch.Generator] = {}
         try:
-            self.plain = list(_rebuild(header.get("tensors", []), data))
+            self.plain = list(_rebuild(header.get("tensors", []), data, max_bytes))
             self.tensors = list(self.plain)
         except ProtocolError:
             raise
@@ -328,7 +341,7 @@ class Reader:
             (index,) = rest
             if type(index) is not int or index < 0:
                 raise ProtocolError("a tensor is named by no index")
-            return self.tensors[index]
+            return self._counted(self.tensors[index])
         if kind in _CONTAINERS:
             if kind in ("set", "frozenset"):
                 self._count_keys(rest)
@@ -361,7 +374,14 @@ class Reader:
                 generator.set_state(self._decode(state))
                 self.generators[index] = generator
             return self.generators[index]
-        return self.resolve(value, self)
+        return self._counted(self.resolve(value, self))
+
+    def _counted(self, value: Any) -> Any:
+        """The same value; a tensor counts each time that it occurs, since a check may make something of each."""
+        self._left -= _widened(value)
+        if self._left < 0:
+            raise ProtocolError(_TOO_LARGE)
+        return value
 
     def _count_keys(self, keys: list) -> None:
         self._keys += sum(type(key) is not str for key in keys)
@@ -369,8 +389,8 @@ class Reader:
             raise ProtocolError(f"it holds more than {MAX_KEYS} keys that are not strings")
 
 
-def _rebuild(described: list, data: bytearray) -> Iterator[Any]:
-    start = 0
+def _rebuild(described: list, data: bytearray, max_bytes: int) -> Iterator[Any]:
+    start, left = 0, max_bytes
     for entry in described:
         dtype = ARRAY_DTYPES[entry["array"]] if "array" in entry else DTYPES[entry["dtype"]]
         shape = entry["shape"]
@@ -382,6 +402,9 @@ def _rebuild(described: list, data: bytearray) -> Iterator[Any]:
         if entry.get("meta"):
             yield torch.empty(shape, dtype=dtype, device="meta")
             continue
+        left -= count * max(dtype.itemsize, WIDEST)
+        if left < 0:
+            raise ProtocolError(_TOO_LARGE)
         size = count * dtype.itemsize
         if start + size > len(data):
             raise ProtocolError("a tensor is longer than its bytes")

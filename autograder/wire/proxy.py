@@ -136,7 +136,7 @@ class Link:
             WorkerLost: it took too long, crashed, or sent what is not a reply.
             TypeError: an argument cannot cross.
         """
-        writer = protocol.Writer(self._export, _extra, max_bytes=self._limits.reply_mb << 20)
+        writer = protocol.Writer(self._export, _extra, max_bytes=self._limits.tensor_bytes)
         header = {"op": op, "args": writer.encode(list(args)), "kwargs": writer.encode(kwargs)}
         header["generators"] = [self._generator(generator) for generator in writer.generators]
         arguments = list(writer.tensors)
@@ -144,7 +144,7 @@ class Link:
 
     def backward(self, number: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
         """The gradients of a call's arguments, by their index, given those of its outputs."""
-        writer = protocol.Writer(self._export, max_bytes=self._limits.reply_mb << 20)
+        writer = protocol.Writer(self._export, max_bytes=self._limits.tensor_bytes)
         for gradient in gradients:
             writer.encode(gradient.clone())  # two outputs may share one gradient, but are two entries of the message
         header = {"op": "backward", "graph": number, "outputs": indices, "gradients": len(gradients)}
@@ -181,7 +181,7 @@ class Link:
             if "error" in reply:
                 error = _exception(reply["error"], self._limits.message_chars)
             else:
-                reader = protocol.Reader(reply, data, _nothing)
+                reader = protocol.Reader(reply, data, _nothing, self._limits.tensor_bytes)
                 value = read(reader)
                 for number, index in reply["gradients_of"]:
                     self._set_gradient(number, None if index is None else reader.plain[_index(index)])
