@@ -298,7 +298,8 @@ def serve(connection: socket.socket, settings: dict) -> None:
         try:
             protocol.send(connection, reply, blobs)
         except (ValueError, TypeError) as error:
-            protocol.send(connection, {"id": header["id"], "error": _describe_error(error), "output": ""})
+            told = {"id": header["id"], "error": _describe_error(error), "output": reply["output"]}
+            protocol.send(connection, told)
 
 
 def _as_sent(tensor: Tensor, entry: dict, index: int, leaves: dict[int, Tensor]) -> Tensor:

@@ -41,9 +41,9 @@ ATTACKS = {
         False,
         "more memory than the limit",
     ),
-    "the same, and the worker lets it pass": (EXPANDED.replace("DTYPE", "float32"), True, "is too long"),
-    "one that is just short enough in its own dtype": (
-        EXPANDED.replace("DTYPE", "bool").replace("150_000_000", "7_000_000"),
+    "the same, and the worker lets it pass": (EXPANDED.replace("DTYPE", "bool"), True, "is too long"),
+    "what is just short enough in its own dtype": (
+        OFTEN.replace("LENGTH", "7_000_000, dtype=torch.bool"),
         True,
         "ProtocolError",
     ),

@@ -1,0 +1,102 @@
+"""What the engine protects from: the same code where nothing is between it and its check.
+
+Each runs in a process forked for it, so that whatever happens there ends with it.
+"""
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+import nbformat
+import torch
+from nbgrader.utils import determine_grade
+
+SECONDS = 120
+
+
+def happens(act: Callable[[], object], seconds: float = SECONDS, memory_mb: int | None = None) -> str:
+    """What becomes of a process that does this.
+
+    Args:
+        act: what it does.
+        seconds: when it is given up.
+        memory_mb: what it may take beyond what it has already.
+
+    Returns:
+        "done", or "refused" for a failed assertion, the name of another exception, "hangs", or "dies".
+    """
+    readable, writable = os.pipe()
+    if (child := os.fork()) == 0:
+        os.setsid()
+        told = b"dies"
+        try:
+            if memory_mb is not None:
+                with open("/proc/self/statm") as sizes:
+                    used = int(sizes.read().split()[0]) * resource.getpagesize()
+                resource.setrlimit(resource.RLIMIT_AS, (used + (memory_mb << 20),) * 2)
+            with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+                act()
+            told = b"done"
+        except AssertionError:
+            told = b"refused"
+        except BaseException as error:
+            traceback.print_exc()
+            told = type(error).__name__.encode()
+        finally:
+            os.write(writable, told)
+            os._exit(0)
+    os.close(writable)
+    end = time.monotonic() + seconds
+    while not (ended := os.waitpid(child, os.WNOHANG)[0]) and time.monotonic() < end:
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # it, and whatever it has started
+    if not ended:
+        os.waitpid(child, 0)
+    with open(readable, "rb", buffering=0) as pipe:
+        return (pipe.read(100).decode() or "dies") if ended else "hangs"
+
+
+def plainly(answer: str, check: str) -> Callable[[], None]:
+    """An answer and its check in one namespace, for `happens`."""
+
+    def act() -> None:
+        namespace: dict = {"torch": torch}
+        exec(answer, namespace)
+        exec(check, namespace)
+
+    return act
+
+
+def in_a_kernel(cells: Sequence[str]) -> Callable[[], None]:
+    """A notebook in one kernel, as nbgrader runs it, for `happens`: refused unless its last cell earns its point."""
+    # Imported here, once, and not in each process.
+    import ipykernel.debugger  # noqa: F401
+    from ipykernel.inprocess import ipkernel  # noqa: F401
+    from ipykernel.inprocess.manager import InProcessKernelManager
+
+    def act() -> None:
+        manager = InProcessKernelManager()
+        manager.start_kernel()
+        client = manager.client()
+        client.start_channels()
+        outputs = []
+        for text in cells:
+            client.execute(text)
+            outputs = []
+            while client.iopub_channel.msg_ready():
+                message = client.get_iopub_msg(timeout=1)
+                if message["msg_type"] in ("error", "stream", "execute_result", "display_data"):
+                    outputs.append(nbformat.v4.output_from_msg(message))
+        about = {"nbgrader": {"grade": True, "solution": False, "points": 1, "grade_id": "check"}}
+        cell = nbformat.v4.new_code_cell(cells[-1], metadata=about, outputs=outputs)
+        sys.stderr.write(str(outputs))
+        if determine_grade(cell)[0] != 1:
+            raise AssertionError
+
+    return act
