@@ -17,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "book/_build/html"
-COLOURS = 64  # of the film: fewer make it smaller
+COLOURS = 64  # fewer make smaller files
 
 
 def main() -> None:
@@ -29,8 +29,12 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for name, write in (pictures | {"marks.png": write_marks}).items():
             page = browser.new_page(device_scale_factor=1 if name.endswith("gif") else 1.5)
-            write(page, ROOT / "images/screenshots" / name)
+            file = ROOT / "images/screenshots" / name
+            write(page, file)
             page.close()
+            if name.endswith("png"):
+                with Image.open(file) as picture:
+                    picture.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(file, optimize=True)
         browser.close()
 
 
@@ -38,7 +42,7 @@ def write_chapter(page: Page, file: Path) -> None:
     """A page of the book: code, a question, and the figure that answers it."""
     page.set_viewport_size({"width": 1280, "height": 860})
     page.goto((SITE / "chapters/03_queries_keys_values/queries_keys_values.html").as_uri())
-    asked = page.locator("p", has_text="Predict the picture: where will").first
+    asked = page.locator("p", has_text="Predict the picture on the right").first
     page.locator("details", has_text="Show the result").evaluate_all("all => all.forEach((one) => (one.open = true))")
     asked.evaluate("asked => scrollTo(0, asked.getBoundingClientRect().top + scrollY - 380)")
     page.wait_for_timeout(500)  # the contents beside it follow
