@@ -5,7 +5,10 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError:
+    sys.exit('autograder: the command line needs more packages: pip install "autograder[course]"')
 
 from autograder.answers import AnswerError
 from autograder.course.curriculum import Course, CourseError, find_course

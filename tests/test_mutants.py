@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+from functools import lru_cache
 
 import nbformat
 import pytest
@@ -23,11 +24,17 @@ def own(chapter, exercise):
     return [a for a in proof.answers(chapter) if a.exercise == exercise.name]
 
 
+@lru_cache(maxsize=2)
+def read(chapter):
+    """A chapter's code and what it may import, once for its exercises."""
+    notebook = nbformat.read(COURSE.solution(chapter), as_version=4)
+    return proof.code_of(notebook), reference_modules(COURSE, chapter)
+
+
 @pytest.mark.parametrize(("chapter", "exercise"), CASES)
 def test_in_a_notebook(chapter, exercise):
-    path = COURSE.solution(chapter)
-    notebook = nbformat.read(path, as_version=4)
-    with contextlib.chdir(path.parent):
+    notebook, _ = read(chapter)
+    with contextlib.chdir(COURSE.solution(chapter).parent):
         honest = [answer for answer in own(chapter, exercise) if not answer.forged]
         verdicts = [proof.judge_in_notebook(notebook, answer) for answer in honest]
     assert [proof.complaint(v) for v in verdicts if not v.as_meant] == []
@@ -43,8 +50,7 @@ def sandbox():
 
 @pytest.mark.parametrize(("chapter", "exercise"), CASES)
 def test_in_the_grader(chapter, exercise, sandbox):
-    notebook = nbformat.read(COURSE.solution(chapter), as_version=4)
-    modules = reference_modules(COURSE, chapter)
+    notebook, modules = read(chapter)
     verdicts = [proof.judge_in_grader(sandbox, notebook, answer, modules) for answer in own(chapter, exercise)]
     assert [proof.complaint(v) for v in verdicts if not v.as_meant] == []
 

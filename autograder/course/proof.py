@@ -51,6 +51,14 @@ def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
     return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
 
 
+def code_of(notebook: NotebookNode) -> NotebookNode:
+    """A notebook without prose and results, which no judgement of an answer needs to read."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in cells:
+        cell.outputs = []
+    return NotebookNode(notebook | {"cells": cells})
+
+
 def check_cells(notebook: NotebookNode, exercise: str) -> list[NotebookNode]:
     """The check cells of one exercise."""
     return [cell for cell in notebook.cells if exercise_of(flags_of(cell).get("grade_id", "")) == exercise]
@@ -125,7 +133,7 @@ def _is_check(cell: NotebookNode) -> bool:
 def judge_chapter(course: Course, chapter: Chapter, sandbox: Sandbox) -> Iterator[Verdict]:
     """The verdicts on all answers of a chapter: on real objects, but for those that attack the process they run in."""
     path = course.solution(chapter)
-    notebook = nbformat.read(path, as_version=4)
+    notebook = code_of(nbformat.read(path, as_version=4))
     modules = reference_modules(course, chapter)
     with contextlib.chdir(path.parent):
         for answer in answers(chapter):
