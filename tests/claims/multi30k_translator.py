@@ -143,10 +143,28 @@ CLAIMS = [
     ),
     Claim(
         "shipped-beam-reading",
-        "A beam of 5 is worth five points here, and a beam of 10 is no better than one of 5",
+        "a beam of 5 is worth five points here, and none of the wider ones is worth more",
         lambda o: (
-            4.5 < by_beam(o["shipped-beam"])[5][0] - by_beam(o["shipped-beam"])[1][0] < 5.5
-            and by_beam(o["shipped-beam"])[10][0] <= by_beam(o["shipped-beam"])[5][0]
+            4.5 < by_beam(o["beam-widths"])[5][0] - by_beam(o["beam-widths"])[1][0] < 5.5
+            and max(by_beam(o["beam-widths"])[beam][0] for beam in (10, 20, 50)) <= by_beam(o["beam-widths"])[5][0]
+        ),
+    ),
+    Claim(
+        "shipped-beam-reading",
+        "even the five points may be chance, by a hair",
+        lambda o: -0.5 < by_beam(o["beam-widths"])[5][3] <= 0,
+    ),
+    Claim(
+        "shipped-beam-reading",
+        "+1.02 [+0.48, +1.55]",
+        lambda _: difference("transformer, subwords: beam 5 − greedy") == [1.02, 0.48, 1.55],
+    ),
+    Claim("cached-beam-reading", "in less time", lambda o: numbers(o["cached-beam-same"])[-1] > 1.2),
+    Claim(
+        "labels-reading",
+        "the beam mended the invention, a wrong word and the exchanged roles",
+        lambda o: (
+            [line.split()[-2] for line in o["labels-count"].splitlines()[1:]] == ["0", "1", "1", "1", "0", "0", "0"]
         ),
     ),
     Claim(
