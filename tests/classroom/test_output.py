@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -74,12 +75,15 @@ def test_comments_points_and_penalties_are_on_the_page(course, graded):
         grade = book.find_grade("why", "numbers_chapter", "01_numbers", "ada")
         grade.manual_score, grade.needs_manual_grade = 0.5, False
         book.find_comment("why", "numbers_chapter", "01_numbers", "ada").manual_comment = "Half <of> it."
-        book.find_submission_notebook("numbers_chapter", "01_numbers", "ada").late_submission_penalty = 1.0
+        submission = book.find_submission("01_numbers", "ada")
+        submission.assignment.duedate, submission.timestamp = datetime(2026, 1, 1), datetime(2026, 1, 2)
         book.db.commit()
+    with (course.root / "nbgrader_config.py").open("a") as config:
+        config.write("\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
     run("feedback")
     page = (graded / "feedback/ada/01_numbers/numbers_chapter.html").read_text()
     assert "Half &lt;of&gt; it." in page and "partly right" in page
-    assert "2.5 of 4 points" in page and "1 taken off for handing in late" in page
+    assert "0 of 4 points" in page and "3.5 taken off for handing in late" in page
 
 
 def test_the_courses_own_text_needs_nothing_beside_it():
