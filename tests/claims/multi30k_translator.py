@@ -52,6 +52,12 @@ def difference(title: str) -> list[float]:
     return next(run["difference"] for run in runs if run["model"] == title)
 
 
+def decoding(title: str) -> list[float]:
+    """How a way of decoding with the shipped translator differs from a beam of 5, and the interval."""
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in RUNS.glob("Decoding*.json")]
+    return next(run["difference"] for run in runs if run["model"] == title)
+
+
 def rung(name: str) -> Claim:
     """A row of the ladder: its figure is that of the first recorded run, its difference the recorded one."""
     model, decoding, against = RUNGS[name]
@@ -158,6 +164,19 @@ CLAIMS = [
         "shipped-beam-reading",
         "+1.02 [+0.48, +1.55]",
         lambda _: difference("transformer, subwords: beam 5 − greedy") == [1.02, 0.48, 1.55],
+    ),
+    *(
+        Claim(cell, "{:+.2f} [{:+.2f}, {:+.2f}]".format(*decoding(title)).replace("-", "−"), lambda _: True)
+        for cell, title in (
+            ("ex5-beam", "beam of 5, ended hypotheses are set aside − beam of 5"),
+            ("ex5-beam", "beam of 5, ended hypotheses end the search − beam of 5"),
+            ("shipped-beam-reading", "beam of 20 − beam of 5"),
+        )
+    ),
+    Claim(
+        "ex5-beam",
+        "whatever comes | when all places are taken by such | 0.00 [0.00, 0.00]",
+        lambda _: decoding("beam of 5, ended hypotheses keep their places − beam of 5") == [0.0, 0.0, 0.0],
     ),
     Claim("cached-beam-reading", "in less time", lambda o: numbers(o["cached-beam-same"])[-1] > 1.2),
     Claim(
