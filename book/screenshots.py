@@ -60,14 +60,22 @@ def write_heads(page: Page, file: Path) -> None:
 
 
 def write_marks(page: Page, file: Path) -> None:
-    """The marks that `make grade` prints."""
-    command = [Path(sys.executable).with_name("autograder"), "example-class"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"COLUMNS": "120"})
+    """The marks of the example class in the first four chapters."""
+    command = "autograder example-class 00 01 02 03"
+    run = [Path(sys.executable).with_name("autograder"), *command.split()[1:]]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"COLUMNS": "100"})
     if "total" not in done.stdout:
         sys.exit(f"the example class was not graded:\n{done.stderr}")
-    marks = done.stdout[done.stdout.index("Marks") :].strip()
+    draw_marks(page, command, done.stdout, file)
+
+
+def draw_marks(page: Page, command: str, printed: str, file: Path) -> None:
+    """Draw a terminal with a command and the table of marks that it printed."""
+    table = "\n".join(
+        line.rstrip() for line in printed[printed.index("Marks") :].split("What the class")[0].splitlines()
+    )
     style = "background: #1b2030; border-radius: 12px; color: #f0f2f5; display: inline-block; padding: 20px 24px"
-    told = f'<b style="color: #8cd0ff">$ make grade</b>\n{html.escape(marks)}'
+    told = f'<b style="color: #8cd0ff">$ {command}</b>\n{html.escape(table.strip())}'
     page.set_content(f'<pre style="{style}; font: 16px/1.4 DejaVu Sans Mono, monospace">{told}</pre>')
     page.locator("pre").screenshot(path=file, omit_background=True)
 
