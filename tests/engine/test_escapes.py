@@ -1,0 +1,266 @@
+"""What student code can do to the machine that grades it: look around, get out, take all there is, end what it runs in.
+
+Each attack proves that it fired, and beside it stands the same one where nothing holds it, in an ordinary process.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from graded import assert_fit_to_show, assert_unharmed, points, statuses
+from unprotected import SECONDS, happens, plainly
+
+from autograder.run import grade_notebook
+from notebooks import find, source_notebook, submission
+
+REPOSITORY = Path(__file__).parents[2]
+WRONG = "\ndef double(x):\n    return x\n"
+
+# Each prints what it finds. In the worker that is nothing; in an ordinary process of this machine it is something.
+SPIES = {
+    "files of the course": f"""
+import os
+for path in ("/home", "/root", "/var", "/opt", "/srv", "/mnt", "/media", "/etc/passwd", {str(REPOSITORY)!r}):
+    if os.path.exists(path):
+        print(path)
+if os.path.exists("/engine"):
+    print(*set(os.listdir("/engine")) - {{"isolation", "wire"}}, sep="\\n", end="")
+""",
+    "the process table": """
+import os
+print(*os.listdir("/proc"), end="")
+for pid in range(2, 400):
+    try:
+        os.kill(pid, 0)
+        print(pid)
+    except OSError:
+        pass
+""",
+    "the environment": """
+import os
+print(*[k for k in os.environ if "SECRET" in k], *[v for v in os.environ.values() if "hunter2" in v], end="")
+for path in ("/proc/self/environ", "/proc/1/environ", "/proc/1/cmdline"):
+    try:
+        print(open(path).read())
+    except OSError:
+        pass
+""",
+    "the check in memory": """
+import gc, sys
+for o in gc.get_objects():
+    if isinstance(o, dict):
+        for v in list(o.values()):
+            if type(v) is str and "secret_of" + "_the_check" in v:
+                print("found")
+""",
+    "the hidden tests": """
+for name in ("checks", "checks.weighted_averages.hidden", "autograder.checks", "autograder.run"):
+    try:
+        __import__(name)
+        print(name)
+    except ImportError:
+        pass
+""",
+    "another process's memory": """
+import ctypes, os
+libc = ctypes.CDLL(None)
+for pid in (os.getppid(), 2, 100):
+    if libc.ptrace(0x4206, pid, 0, 0) == 0:
+        print("ptrace")
+if libc.process_vm_readv(os.getpid(), 0, 0, 0, 0, 0) == 0:
+    print("process_vm_readv")
+""",
+    "the network": """
+import socket
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):
+    try:
+        socket.socket(family, socket.SOCK_STREAM if family != socket.AF_NETLINK else socket.SOCK_RAW)
+        print(family)
+    except OSError:
+        pass
+""",
+    "a process of its own": """
+import os
+try:
+    if os.fork() == 0:
+        os._exit(0)
+    print("forked")
+except OSError:
+    pass
+""",
+    "another program": """
+import os, subprocess
+for run in (subprocess.run, lambda args: os.posix_spawn(args[0], args, {})):
+    try:
+        run(["/bin/true"])
+        print("ran")
+    except OSError:
+        pass
+""",
+    "limits of its own": """
+import resource
+for limit in (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE):
+    try:
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        print("raised")
+    except (ValueError, OSError):
+        if resource.getrlimit(limit)[1] == resource.RLIM_INFINITY:
+            print("there is none")
+""",
+    "a place to leave something": """
+import os
+places = ["/", "/dev", "/dev/shm", "/engine", "/env/0", "/usr", "/python", "/etc", "/proc"]
+for folder in [os.environ["LEFT"]] if "LEFT" in os.environ else places:
+    try:
+        open(os.path.join(folder, "left-by-a-test"), "w").write("here")
+        os.unlink(os.path.join(folder, "left-by-a-test"))
+        print(folder)
+    except OSError:
+        pass
+""",
+    "what an earlier submission left": """
+import os
+place = os.environ.get("LEFT", "/tmp")
+print(*os.listdir(place), end="")
+open(os.path.join(place, "left"), "w").write("here")
+""",
+}
+LOOKED = "\nprint('looked')\n"
+
+
+@pytest.fixture(scope="module")
+def source():
+    return source_notebook()
+
+
+@pytest.mark.parametrize("name", SPIES)
+def test_a_spy_sees_nothing(sandbox, source, name, tmp_path):
+    for _ in range(2):
+        graded = grade_notebook(sandbox, submission(source, double=SPIES[name] + LOOKED + WRONG), source)
+        (output,) = find(graded.notebook, "double").outputs
+        assert output.text == "looked\n"
+        assert points(graded) == {"double_check": 0, "count_check": 1, "Layer_check": 4}
+    environment = os.environ | {"SECRET_OF_THE_GRADER": "hunter2", "LEFT": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    remembered = f"kept = {{'check': {source.cells[4].source!r}, 'and': []}}\n"
+    for _ in range(2):  # the second finds what the first one left
+        found = subprocess.run(
+            [sys.executable, "-c", remembered + SPIES[name]],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+    assert found.strip()
+
+
+def test_no_namespaces_and_mounts(sandbox, source):
+    """An ordinary process may make namespaces, or there would be no sandbox: that is what bubblewrap does."""
+    spy = """
+import ctypes
+libc = ctypes.CDLL(None)
+if libc.unshare(0x10000000) == 0 or libc.mount(b"none", b"/proc", b"proc", 0, 0) == 0 or libc.umount2(b"/proc", 2) == 0:
+    print("got out")
+"""
+    graded = grade_notebook(sandbox, submission(source, double=spy + LOOKED + WRONG), source)
+    assert find(graded.notebook, "double").outputs[0].text == "looked\n"
+    inside = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", sys.executable, "-c", spy]
+    assert "got out" in subprocess.run(inside, capture_output=True, text=True, check=True).stdout
+
+
+# Each ends or stops the worker when `double` is called: what it does, how the grader says it ended, what an ordinary
+# process comes to, and what is done there instead where the same would reach too far.
+KILLERS = {
+    "os._exit": ("import os\nos._exit(0)", "it ended the process", "dies", None),
+    "a segmentation fault": ("import ctypes\nctypes.string_at(0)", "segmentation fault", "dies", None),
+    "an abort": ("import os\nos.abort()", "signal 6|segmentation fault", "dies", None),
+    "a killed parent": (
+        "import os, signal\nos.kill(os.getppid(), 9)\nos.kill(-1, 9)\nos.kill(1, 9)\nos._exit(0)",
+        "it ended the process|PermissionError|ProcessLookupError",
+        "dies",
+        "import os, time\nif os.fork() == 0:\n    os.kill(os.getppid(), 9)\ntime.sleep(10)",
+    ),
+    "too many threads": (
+        "import threading, time\nthreading.stack_size(65536)\n"
+        "for _ in range(200):\n    threading.Thread(target=time.sleep, args=(5,), daemon=True).start()\ntime.sleep(1)",
+        "more threads than it may",
+        "done",
+        None,
+    ),
+    "an endless loop": ("while True:\n    pass", "it took too long", "hangs", None),
+    "an endless loop that cannot be interrupted": (
+        "import signal\nfor n in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU, signal.SIGALRM):\n"
+        "    signal.signal(n, signal.SIG_IGN)\n"
+        "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
+        "it took too long",
+        "hangs",
+        None,
+    ),
+    "an endless loop in C": ("sum(iter(int, 1))", "it took too long", "hangs", None),
+    "endless sleep": ("import time\ntime.sleep(10**6)", "it took too long", "hangs", None),
+}
+
+
+@pytest.mark.parametrize("name", KILLERS)
+def test_a_killer_ends_only_its_own_exercise(sandbox, source, name):
+    killer, told, outcome, instead = KILLERS[name]
+    body = killer.replace("\n", "\n    ")
+    graded = grade_notebook(sandbox, submission(source, double=f"def double(x):\n    {body}"), source)
+    assert any(reason in graded.items[0].message for reason in told.split("|")), graded.items[0]
+    assert points(graded) == {"double_check": 0, "count_check": 1, "Layer_check": 4}
+    assert_fit_to_show(graded)
+    assert_unharmed(sandbox, source)
+    assert happens(plainly(instead or killer, ""), seconds=2 if outcome == "hangs" else SECONDS) == outcome
+
+
+def test_a_killer_in_a_cell_ends_only_that_cell(sandbox, source):
+    for killer, status in ((KILLERS["os._exit"][0], "crashed"), (KILLERS["an endless loop"][0], "timeout")):
+        graded = grade_notebook(sandbox, submission(source, double=WRONG + killer), source)
+        assert statuses(graded) == {"double_check": status, "count_check": "passed", "Layer_check": "passed"}
+
+
+# Each wants more than it may have: the error that it meets in the worker. Where nothing holds it, a dose that is small
+# for this machine, and more than a worker may have, goes through.
+BOMBS = {
+    "processes by multiprocessing": (
+        "import multiprocessing\nforks = multiprocessing.get_context('fork')\n"
+        "for _ in range({}):\n    forks.Process(target=print).start()",
+        "PermissionError",
+        2,
+    ),
+    "a memory bomb": ("a = []\nfor _ in range({}):\n    a.append(bytearray(10**7))", "MemoryError", 100),
+    "a memory bomb in torch": (
+        "import torch\na = []\nfor _ in range({}):\n    a.append(torch.ones(10**7))",
+        "RuntimeError",
+        20,
+    ),
+    "a full disk": (
+        "import os\nfor i in range({}):\n    open(f'{{os.environ[\"HOME\"]}}/{{i}}', 'wb').write(b'x' * 10**6)",
+        "OSError",
+        20,
+    ),
+    "a large file": (
+        "import os\nwith open(os.environ['HOME'] + '/a', 'wb') as file:\n"
+        "    for _ in range({}):\n        file.write(b'x' * 10**6)",
+        "OSError",
+        20,
+    ),
+    "too many files": (
+        "import os\nfiles = [open(f'{{os.environ[\"HOME\"]}}/{{i}}', 'w') for i in range({})]",
+        "OSError",
+        100,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_does_not_go_off(sandbox, source, name, tmp_path, monkeypatch):
+    bomb, error, dose = BOMBS[name]
+    graded = grade_notebook(sandbox, submission(source, double=bomb.format(10**5) + WRONG), source)
+    assert graded.items[0].status == "error"
+    assert error in graded.items[0].message
+    assert_unharmed(sandbox, source)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert happens(plainly(bomb.format(dose), "")) == "done"
