@@ -39,6 +39,7 @@ MENTION = re.compile(
 LOOKS = "the attention map of a translation: for each English word, how much it looked at each German one"
 DRAWN_BY = {
     "choose_head(": "the attention weights of all heads, drawn small",
+    "draw_alignment(": LOOKS,
     "draw_looks(": LOOKS,
     "show_map(": LOOKS,
 }
