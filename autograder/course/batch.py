@@ -42,14 +42,20 @@ _LOCAL = {
 }
 # The modules of this package that have a part in a verdict.
 _JUDGING = (
+    "cells",
     "checks",
     "isolation/sandbox",
     "isolation/worker",
     "isolation/zygote",
     "job",
+    "judge",
+    "references",
     "run",
+    "selection",
     "source",
     "submission",
+    "verdict",
+    "wire/graph",
     "wire/protocol",
     "wire/proxy",
 )
