@@ -39,7 +39,6 @@ MENTION = re.compile(
 LOOKS = "the attention map of a translation: for each English word, how much it looked at each German one"
 DRAWN_BY = {
     "choose_head(": "the attention weights of all heads, drawn small",
-    "draw_alignment(": LOOKS,
     "draw_looks(": LOOKS,
     "show_map(": LOOKS,
 }
@@ -249,7 +248,8 @@ def alt_text(source: str) -> str:
     parts = [part for node in ast.walk(ast.parse(source)) for part in _parts(node)]
     told = [part for part in parts if isinstance(part, ast.JoinedStr | ast.Constant)]
     phrases = dict.fromkeys(filter(None, map(_phrase, told)))
-    return "; ".join(phrases) or "what the code above draws"
+    map_shown = "a map of attention weights: a row for each output, a column for each position that it looks at"
+    return "; ".join(phrases) or (map_shown if "show_weights(" in source else "what the code above draws")
 
 
 def _parts(node: ast.AST) -> list[ast.expr]:
