@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -139,6 +140,14 @@ class Verdicts:
     folder: str
     items: list[dict]
     answers: dict[str, str]
+
+    @cached_property
+    def of_exercise(self) -> dict[str, list[dict]]:
+        """The checks of each exercise."""
+        found: dict[str, list[dict]] = {}
+        for item in self.items:
+            found.setdefault(exercise_of(item["grade_id"]), []).append(item)
+        return found
 
 
 @dataclass(frozen=True)
@@ -318,13 +327,12 @@ def _keys(verdicts: list[Verdicts]) -> list[tuple[str, str]]:
 
 def _shares(of_chapter: Mapping[str, list[Verdicts]]) -> dict[tuple[str, str, str], tuple[float, float]]:
     """For each student, chapter and exercise with checks: the points earned, and those there were."""
-    shares: dict[tuple[str, str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    shares: dict[tuple[str, str, str], tuple[float, float]] = {}
     for folder, verdicts in of_chapter.items():
         for one in verdicts:
-            for item in one.items:
-                key = (one.student, folder, exercise_of(item["grade_id"]))
-                earned, most = shares[key]
-                shares[key] = (earned + item["points"], most + item["max_points"])
+            for exercise, items in one.of_exercise.items():
+                earned, most = (sum(item[of] for item in items) for of in ("points", "max_points"))
+                shares[one.student, folder, exercise] = (earned, most)
     return shares
 
 
@@ -345,7 +353,7 @@ def _look_into_code(
     recognised: dict[str, Mistake | None] = {}
     solved, earned, most = 0, 0.0, 0.0
     for one in handed_in:
-        items = [item for item in one.items if exercise_of(item["grade_id"]) == exercise.name]
+        items = one.of_exercise.get(exercise.name, [])
         wrong = [item for item in items if item["status"] != "passed"]
         statuses[wrong[0]["status"] if wrong else "passed"] += 1
         solved += not wrong
