@@ -627,8 +627,9 @@ def _check_model_calls(
             result = call(module, new) if caches is None else call(module, new, caches)
         logits, following = expect_pair(result, "LanguageModel", "(logits, caches)")
         if count is not None:
-            left = place(_caches_after, beside=module)(module, new, caches)
-            assert left == count, "the list of caches handed in was changed: make a new one"
+            # In a notebook the list is at hand; in the grader the module has had a copy of it.
+            same = len(caches) == count and place(_caches_after, beside=module)(module, new, caches) == count
+            assert same, "the list of caches handed in was changed: make a new one"
         where = f" of {end - past} new positions after {past} in the caches" if past else f" of {end} positions"
         expect_close(
             logits,
