@@ -36,8 +36,9 @@ WINDOWING = '{"windowingMode": "none"}'  # every cell is in the page, so that it
 def folder(repository, tmp_path_factory):
     """A copy of what `make lab` and formgrader need, so that nothing is written into the repository."""
     root = tmp_path_factory.mktemp("lab")
-    for name in ("Makefile", "pyproject.toml", "nbgrader_config.py"):
-        shutil.copy2(repository / name, root)
+    (root / "autograder").mkdir()
+    for name in ("Makefile", "pyproject.toml", "nbgrader_config.py", "autograder/pyproject.toml"):
+        shutil.copy2(repository / name, root / name)
     for name in ("environment", "notebooks", "images", f"solutions/{CHAPTER}"):
         shutil.copytree(repository / name, root / name)
     shutil.copy2(repository / "solutions/curriculum.toml", root / "solutions")
