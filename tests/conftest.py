@@ -16,6 +16,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A shell starts jobs in the background with interrupts ignored, and programs inherit that: the tests that interrupt one
 # would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# A make that a test starts would say which folder it enters, were it started by another.
+for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+    os.environ.pop(name, None)
 
 
 # They grade, which nothing does without a sandbox.

@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from importlib.metadata import version
 from itertools import islice
 from multiprocessing import forkserver
 from pathlib import Path
+from types import FrameType
 
 import nbformat
 from nbformat import NotebookNode
@@ -190,13 +192,15 @@ def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterat
         return
     from distributed import as_completed
 
-    with _client(min(workers, len(jobs)), scheduler) as client:
+    with _client(min(workers, len(jobs)), scheduler) as client, _interrupts_remembered() as interrupted:
         waiting = iter(jobs.items())
         # Two jobs for each thread keep every worker busy; more would only fill memory.
         window = 2 * sum(client.nthreads().values())
         pending = {client.submit(grade_job, job, pure=False): hand_in for hand_in, job in islice(waiting, window)}
         finished = as_completed(pending)
         for future in finished:
+            if interrupted.is_set():
+                raise KeyboardInterrupt
             hand_in = pending.pop(future)
             for another, job in islice(waiting, 1):
                 added = client.submit(grade_job, job, pure=False)
@@ -265,6 +269,22 @@ def _interrupts_ignored() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _interrupts_remembered() -> Iterator[threading.Event]:
+    """Let Ctrl-C raise as ever, and note that it came: where it falls into a `__del__` of Dask's, it is lost."""
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)
 
