@@ -30,6 +30,7 @@ from nbgrader.apps.baseapp import NbGrader
 
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.course.files import replace_file
 from autograder.isolation.sandbox import SandboxError, refusal, why_not_sandboxed
 from autograder.job import Job, Outcome, grade_job, ungraded
 from autograder.plain import plain
@@ -364,12 +365,12 @@ def _write(nbgrader: NbGrader, book: Gradebook, hand_in: HandIn, outcome: Outcom
     gradebook.record(book, hand_in.student, hand_in.chapter, notebook, handed_in_at)
     folder = _destination(nbgrader, hand_in)
     folder.mkdir(parents=True, exist_ok=True)
-    _replace(folder / hand_in.path.name, nbformat.writes(notebook))
+    replace_file(folder / hand_in.path.name, nbformat.writes(notebook).encode())
     if handed_in_at:
-        _replace(folder / "timestamp.txt", handed_in_at)
+        replace_file(folder / "timestamp.txt", handed_in_at.encode())
     receipt = {"fingerprint": fingerprint, "items": outcome.items, "ungradable": outcome.ungradable}
     receipt |= {"seed": outcome.seed, "answers": _answers(notebook)}
-    _replace(folder / RECEIPT, json.dumps(receipt))
+    replace_file(folder / RECEIPT, json.dumps(receipt).encode())
     return Marked(hand_in.student, hand_in.chapter, outcome.items, outcome.ungradable)
 
 
@@ -377,9 +378,3 @@ def _answers(notebook: NotebookNode) -> dict[str, str]:
     """The text of each answer in code: kept beside the verdicts, so that a class is looked through in seconds."""
     cells = [(cell, cell.metadata.get("nbgrader", {})) for cell in notebook.cells if cell.cell_type == "code"]
     return {about.grade_id: cell.source[:_LONGEST_ANSWER] for cell, about in cells if about.get("solution")}
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)

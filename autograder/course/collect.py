@@ -23,6 +23,7 @@ from nbgrader.api import Gradebook
 
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.course.files import replace_file
 from autograder.course.gradebook import is_plain_file, read_timestamp
 from autograder.plain import plain
 
@@ -306,9 +307,9 @@ def _put(submitted: Path, earlier: Path, student: str, chapter: Chapter, found: 
         _keep(earlier, student, chapter, before)
         how = "replaces an earlier one"
     folder.mkdir(parents=True, exist_ok=True)
-    _write(target, found.content)
+    replace_file(target, found.content)
     if found.handed_in_at:
-        _write(folder / "timestamp.txt", f"{found.handed_in_at:%Y-%m-%d %H:%M:%S} UTC\n".encode())
+        replace_file(folder / "timestamp.txt", f"{found.handed_in_at:%Y-%m-%d %H:%M:%S} UTC\n".encode())
     else:
         (folder / "timestamp.txt").unlink(missing_ok=True)
     return how
@@ -318,13 +319,7 @@ def _keep(earlier: Path, student: str, chapter: Chapter, content: bytes) -> None
     folder = earlier / student / chapter.folder
     folder.mkdir(parents=True, exist_ok=True)
     number = 1 + len(list(folder.glob("*.ipynb")))
-    _write(folder / f"{chapter.module}_{number:03}.ipynb", content)
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    replace_file(folder / f"{chapter.module}_{number:03}.ipynb", content)
 
 
 def names_in(book: Gradebook) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ and holds no script. What a student wrote is text on it; what is formatted comes
 """
 
 import html
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from traitlets.config import LoggingConfigurable
 from autograder.course import gradebook
 from autograder.course.batch import HandIn, read_verdicts
 from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.course.files import replace_file
 from autograder.course.standing import refresh_penalties
 from autograder.pages import markdown
 from autograder.plain import shown
@@ -126,7 +126,7 @@ def write(course: Course, chapters: list[Chapter], student: str | None = None) -
                 sheet.chapter, sheet.book = folded, link if settings.book_url else ""
                 folder = Path(coursedir.format_path(coursedir.feedback_directory, name, chapter.folder))
                 folder.mkdir(parents=True, exist_ok=True)
-                _replace(folder / f"{chapter.module}.html", render(sheet))
+                replace_file(folder / f"{chapter.module}.html", render(sheet).encode(errors="backslashreplace"))
                 pages += 1
     if not pages:
         raise CourseError("there is nothing graded to give feedback on; run `autograder grade` first")
@@ -284,9 +284,3 @@ def render(sheet: Sheet) -> str:
     templates.filters["parts"] = lambda message: re.split(r"\. Likely cause: ", message, maxsplit=1)
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("feedback.html").render(sheet=sheet, style=style)
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-    os.replace(temporary, path)

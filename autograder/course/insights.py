@@ -27,7 +27,9 @@ from autograder.cells import exercise_of
 from autograder.course import gradebook
 from autograder.course.batch import RECEIPT
 from autograder.course.curriculum import Chapter, Course, CourseError, Exercise
+from autograder.course.files import replace_file
 from autograder.course.mistakes import Mistake, catalogue, name_mistake
+from autograder.course.standing import hand_in_times
 from autograder.plain import cell, shown
 
 # So many answers with a mistake are looked through for the one that occurs most often.
@@ -184,8 +186,10 @@ def run(course: Course, chapters: list[Chapter], nbgrader: NbGrader | None = Non
     hints = {chapter.folder: read_hints(course.solution(chapter), chapter) for chapter in chapters}
     insights = look_into(nbgrader.coursedir.course_id, chapters, verdicts, marks, known, hints)
     page = page_of(nbgrader)
-    _replace(page, render(insights))
-    _replace(page.with_suffix(".json"), json.dumps(insights, default=vars, indent=1, ensure_ascii=False) + "\n")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(page, render(insights).encode(errors="backslashreplace"))
+    data = json.dumps(insights, default=vars, indent=1, ensure_ascii=False) + "\n"
+    replace_file(page.with_suffix(".json"), data.encode(errors="backslashreplace"))
     _write_csv(page.with_suffix(".csv"), insights)
     return page
 
@@ -225,18 +229,11 @@ def read_verdicts(nbgrader: NbGrader, chapters: Iterable[Chapter]) -> list[Verdi
 def read_marks(book: Gradebook) -> Marks:
     """Times and marks by hand, in two questions to the gradebook however large the class is."""
     marks = Marks()
-    submissions = book.db.query(
-        Assignment.name,
-        SubmittedAssignment.student_id,
-        SubmittedAssignment.timestamp,
-        Assignment.duedate,
-        SubmittedAssignment.extension,
-    ).join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
-    for folder, student, timestamp, due, extension in submissions:
+    for student, folder, timestamp, due in hand_in_times(book):
         if timestamp:
             marks.times[student, folder] = timestamp
         if due:
-            marks.due[student, folder] = due + extension if extension else due
+            marks.due[student, folder] = due
     written = (
         book.db.query(
             Assignment.name, SubmittedAssignment.student_id, BaseCell.name, Grade.score, Grade.needs_manual_grade
@@ -539,10 +536,3 @@ def _write_csv(file: Path, insights: Insights) -> None:
 
 def _rounded(value: float | None) -> float | str:
     return "" if value is None else round(value, 4)
-
-
-def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-    os.replace(temporary, path)

@@ -5,7 +5,9 @@ penalties are worked out anew before anything is shown.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 import nbformat
 from nbgrader.api import Assignment, Grade, Gradebook, GradeCell, SubmittedAssignment, SubmittedNotebook
@@ -60,9 +62,11 @@ def refresh_penalties(app: NbGrader, book: Gradebook) -> None:
     book.db.expire_all()
 
 
-def standings(book: Gradebook) -> dict[tuple[str, str], Standing]:
-    """How everyone stands, by student and chapter's folder, in three questions however large the class is."""
-    found: dict[tuple[str, str], Standing] = defaultdict(Standing)
+def hand_in_times(book: Gradebook) -> Iterator[tuple[str, str, datetime | None, datetime | None]]:
+    """For each submission its student, its chapter's folder, when it was handed in and when it was due to be.
+
+    An extension is part of the due date. None where the gradebook knows no time.
+    """
     submissions = book.db.query(
         SubmittedAssignment.student_id,
         Assignment.name,
@@ -71,7 +75,13 @@ def standings(book: Gradebook) -> dict[tuple[str, str], Standing]:
         SubmittedAssignment.extension,
     ).join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
     for student, folder, timestamp, due, extension in submissions:
-        due = due + extension if due and extension else due
+        yield student, folder, timestamp, due + extension if due and extension else due
+
+
+def standings(book: Gradebook) -> dict[tuple[str, str], Standing]:
+    """How everyone stands, by student and chapter's folder, in three questions however large the class is."""
+    found: dict[tuple[str, str], Standing] = defaultdict(Standing)
+    for student, folder, timestamp, due in hand_in_times(book):
         found[student, folder].late = bool(timestamp and due and timestamp > due)
     grades = (
         book.db.query(

@@ -93,16 +93,16 @@ def test_what_cannot_be_written_is_told_and_graded_later(course, hand_in, monkey
     hand_in("ada", "01_numbers", **RIGHT)
     hand_in("ben", "01_numbers", **RIGHT)
     written = []
-    replace = batch._replace
+    replace = batch.replace_file
 
-    def full(path, text):
+    def full(path, content):
         written.append(path)
         if "ben" in path.parts:
             raise OSError(number, os.strerror(number), str(path))
-        replace(path, text)
+        replace(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch, "_replace", full)
+        patch.setattr(batch, "replace_file", full)
         refused = run("grade", "--workers", 1).exception
     assert written
     assert isinstance(refused, CourseError)
