@@ -11,9 +11,7 @@ import json
 import logging
 import multiprocessing
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +19,8 @@ from importlib.metadata import version
 from itertools import islice
 from multiprocessing import forkserver
 from pathlib import Path
-from types import FrameType
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 import nbformat
 from nbformat import NotebookNode
@@ -31,9 +30,13 @@ from nbgrader.apps.baseapp import NbGrader
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
+from autograder.course.interrupts import Interrupts, interrupts_held, interrupts_ignored
 from autograder.isolation.sandbox import SandboxError, refusal, why_not_sandboxed
 from autograder.job import Job, Outcome, grade_job, ungraded
 from autograder.plain import plain
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 RECEIPT = ".autograder.json"
 _LONGEST_ANSWER = 20_000
@@ -186,27 +189,52 @@ def _require_sandbox() -> None:
 
 
 def _run(jobs: dict[HandIn, Job], workers: int, scheduler: str | None) -> Iterator[tuple[HandIn, Outcome]]:
+    """Grade until all is done; Ctrl-C is answered between two results, and raises only when all is in order."""
     if not jobs:
         return
-    if scheduler is None and min(workers, len(jobs)) == 1:
-        yield from ((hand_in, grade_job(job)) for hand_in, job in jobs.items())
-        return
-    from distributed import as_completed
+    with interrupts_held() as interrupts:
+        if scheduler is None and min(workers, len(jobs)) == 1:
+            yield from _grade_here(jobs, interrupts)
+        else:
+            yield from _spread(jobs, workers, scheduler, interrupts)
+    if interrupts.came:
+        raise KeyboardInterrupt
 
-    with _client(min(workers, len(jobs)), scheduler) as client, _interrupts_remembered() as interrupted:
+
+def _grade_here(jobs: dict[HandIn, Job], interrupts: Interrupts) -> Iterator[tuple[HandIn, Outcome]]:
+    for hand_in, job in jobs.items():
+        try:
+            with interrupts.raised():
+                outcome = grade_job(job)
+        except KeyboardInterrupt:
+            return
+        yield hand_in, outcome
+        if interrupts.came:
+            return
+
+
+def _spread(
+    jobs: dict[HandIn, Job], workers: int, scheduler: str | None, interrupts: Interrupts
+) -> Iterator[tuple[HandIn, Outcome]]:
+    # What waits for a result waits for an interrupt, too: `put` may be called in a signal handler.
+    arrived: SimpleQueue[Future | None] = SimpleQueue()
+    interrupts.wake = lambda: arrived.put(None)
+    with _client(min(workers, len(jobs)), scheduler) as client:
         waiting = iter(jobs.items())
+        pending: dict[Future, HandIn] = {}
+
+        def submit(most: int) -> None:
+            for hand_in, job in islice(waiting, most):
+                pending[future := client.submit(grade_job, job, pure=False)] = hand_in
+                future.add_done_callback(arrived.put)
+
         # Two jobs for each thread keep every worker busy; more would only fill memory.
-        window = 2 * sum(client.nthreads().values())
-        pending = {client.submit(grade_job, job, pure=False): hand_in for hand_in, job in islice(waiting, window)}
-        finished = as_completed(pending)
-        for future in finished:
-            if interrupted.is_set():
-                raise KeyboardInterrupt
+        submit(2 * sum(client.nthreads().values()))
+        while pending and not interrupts.came:
+            if (future := arrived.get()) is None:
+                return
             hand_in = pending.pop(future)
-            for another, job in islice(waiting, 1):
-                added = client.submit(grade_job, job, pure=False)
-                pending[added] = another
-                finished.add(added)
+            submit(1)
             if isinstance(error := future.exception(), SandboxError):
                 raise error
             if error:
@@ -219,7 +247,7 @@ def start_forkserver() -> None:
     """Start the process that workers are forked from, which imports torch once for all of them, meanwhile."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["distributed", "autograder.run", "autograder.job"])
-    with _interrupts_ignored():
+    with interrupts_ignored():
         forkserver.ensure_running()
 
 
@@ -254,40 +282,13 @@ def _client(workers: int, scheduler: str | None) -> Iterator:
                     "several processes cannot talk in private without the package `cryptography`: "
                     "`pip install cryptography`, or grade with `--workers 1`"
                 ) from None
-            with _interrupts_ignored():
-                address = stack.enter_context(LocalCluster(n_workers=workers, **options))
+            address = stack.enter_context(LocalCluster(n_workers=workers, **options))
         try:
             client = stack.enter_context(Client(address, timeout=30))
             client.wait_for_workers(1, timeout=60)
         except (OSError, TimeoutError, ValueError) as error:
             raise CourseError(f"no Dask workers at {scheduler}: {error}") from error
         yield client
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C. Processes started meanwhile always do: it is this one that stops them, in good order."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _interrupts_remembered() -> Iterator[threading.Event]:
-    """Let Ctrl-C raise as ever, and note that it came: where it falls into a `__del__` of Dask's, it is lost."""
-    interrupted = threading.Event()
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        interrupted.set()
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _version(course: Course, chapter: Chapter, model: Job) -> str:

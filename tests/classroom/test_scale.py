@@ -30,11 +30,22 @@ def class_of_six(course, hand_in) -> Path:
     return course.root
 
 
+@pytest.fixture
+def half_never_ends(class_of_six, hand_in) -> Path:
+    """The same, but s3, s4 and s5 take until something ends them: a run stops in the middle, on any machine."""
+    limits = "".join(f"c.GradeSubmission.{of}_seconds = 3600\n" for of in ("cell", "check", "submission"))
+    with (class_of_six / "nbgrader_config.py").open("a") as file:
+        file.write(limits)
+    for number in range(3, 6):
+        hand_in(f"s{number}", "01_numbers", double="import time; time.sleep(3000); return 3 * x")
+    return class_of_six
+
+
 def items(file: Path) -> list[tuple]:
     return sorted(tuple(item.values()) for item in json.loads(file.read_text())["items"])
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -107,23 +118,71 @@ def test_the_same_marks_however_the_class_is_spread(class_of_six, tmp_path):
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(class_of_six, tmp_path, workers):
+def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(half_never_ends, hand_in, tmp_path, workers):
+    root = half_never_ends
     running = start("--workers", workers)
-    wait_for(lambda: graded(class_of_six))
-    os.killpg(running.pid, signal.SIGINT)
-    _, told = running.communicate(timeout=60)
+    wait_for(lambda: graded(root) == 3)
+    for _ in range(2):  # a second one, by who is impatient, does no harm
+        os.killpg(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=300)
     assert running.returncode == 130, told
     assert "Traceback" not in told
-    done = graded(class_of_six)
-    assert 0 < done < 6, "the test's timing: it was to stop in the middle"
-    with sqlite3.connect(class_of_six / "classroom/gradebook.db") as db:
+    assert "stopped, 3 of 6 still to grade" in told
+    with sqlite3.connect(root / "classroom/gradebook.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         marks = db.execute("SELECT count(*) FROM grade WHERE auto_score IS NOT NULL").fetchone()[0]
-    assert marks % 3 == 0, "a student's marks are there together or not at all"
-    kept = {path: path.stat().st_mtime_ns for path in (class_of_six / "classroom/autograded").rglob(".autograder.json")}
+    assert marks == 3 * 3, "a student's marks are there together or not at all"
+    kept = {path: path.stat().st_mtime_ns for path in (root / "classroom/autograded").rglob(".autograder.json")}
+    assert len(kept) == 3
+    for number in range(3, 6):
+        hand_in(f"s{number}", "01_numbers", double="return 3 * x")
     subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", "--workers", "1"], check=True)
     assert len(items(tmp_path / "out.json")) == 12
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
+
+
+# Ctrl-C at chosen moments of the main thread: in a `__del__`, where an exception would be lost, and while Dask closes.
+PROGRAM = """
+import signal, sys
+import distributed
+from autograder import run
+from autograder.cli import main
+
+class Dropped:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def interrupted(owner, name):
+    was = getattr(owner, name)
+    def wrapper(*args, **kwargs):
+        setattr(owner, name, was)
+        Dropped()
+        return was(*args, **kwargs)
+    setattr(owner, name, wrapper)
+
+PLACES = {
+    "here": (run, "grade_notebook"),
+    "starting": (distributed.Client, "wait_for_workers"),
+    "result": (distributed.Future, "result"),
+    "closing": (distributed.Client, "close"),
+}
+for where in sys.argv.pop().split():
+    interrupted(*PLACES[where])
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "where", "written"), [("1", "here", 1), ("2", "result closing", 1), ("2", "starting", 0)]
+)
+def test_an_interrupt_is_thrown_into_nobody_elses_code(class_of_six, workers, where, written):
+    """It ends the run with the result that is at hand, whatever it falls into; a second one changes nothing."""
+    command = [sys.executable, "-c", PROGRAM, "grade", "--workers", workers, where]
+    stopped = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert stopped.returncode == 130, stopped.stderr
+    assert "Traceback" not in stopped.stderr and "ignored" not in stopped.stderr
+    assert f"stopped, {6 - written} of 6 still to grade" in stopped.stderr
+    assert graded(class_of_six) == written
 
 
 def test_the_work_of_a_killed_worker_is_done_again(class_of_six, tmp_path):
@@ -135,25 +194,25 @@ def test_the_work_of_a_killed_worker_is_done_again(class_of_six, tmp_path):
     workers = [p for p in forked if p in descendants and p.info["ppid"] != running.pid]
     assert len(workers) == 2
     workers[-1].kill()
-    _, told = running.communicate(timeout=120)
+    _, told = running.communicate(timeout=300)
     assert running.returncode == 0, told
     assert len(items(tmp_path / "out.json")) == 12
     assert sum(item[4] for item in items(tmp_path / "out.json")) == 3 * 2
 
 
-def test_a_killed_run_loses_and_doubles_nothing(class_of_six, hand_in, tmp_path):
-    hand_in("s5", "01_numbers", double="import time; time.sleep(2); return 3 * x")  # the last one: the run dies before
+def test_a_killed_run_loses_and_doubles_nothing(half_never_ends, hand_in, tmp_path):
     running = start("--workers", "1")
-    wait_for(lambda: graded(class_of_six))
+    wait_for(lambda: graded(half_never_ends) == 3)
     os.killpg(running.pid, signal.SIGKILL)
-    running.communicate(timeout=60)
-    assert 0 < graded(class_of_six) < 6, "the test's timing: it was to die in the middle"
+    running.communicate(timeout=300)
     query = "SELECT count(*), count(DISTINCT notebook_id || ' ' || cell_id) FROM grade WHERE auto_score IS NOT NULL"
-    with sqlite3.connect(class_of_six / "classroom/gradebook.db") as db:
+    with sqlite3.connect(half_never_ends / "classroom/gradebook.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert db.execute(query).fetchone()[0] % 3 == 0, "a student's marks are there together or not at all"
+    for number in range(3, 6):
+        hand_in(f"s{number}", "01_numbers", double=f"return {2 + number % 2} * x")
     subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", "--workers", "1"], check=True)
     assert len(items(tmp_path / "out.json")) == 12
     assert sum(item[4] for item in items(tmp_path / "out.json")) == 3 * 2
-    with sqlite3.connect(class_of_six / "classroom/gradebook.db") as db:
+    with sqlite3.connect(half_never_ends / "classroom/gradebook.db") as db:
         assert db.execute(query).fetchone() == (18, 18)
