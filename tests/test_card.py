@@ -1,6 +1,7 @@
 """What a check shows in a notebook: a green line, a card in place of a traceback, one line for what is not begun."""
 
 import nbclient
+import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -12,6 +13,10 @@ from autograder.checks import call, expect_close
 def weighted_avg(function):
     x, w = torch.arange(6.0).view(1, 3, 2), torch.tensor([[[1.0, 0.0, 0.0], [0.25, 0.25, 0.5]]])
     expect_close(call(function, x, w), w @ x, "the result", {"everything is <twice> as large": lambda: 2 * w @ x})
+
+@visible("a part")
+def einsum_values(function):
+    expect_close(call(function, torch.eye(2)), torch.eye(2), "the result")
 """
 CELLS = [
     "import sys, torch\nsys.path.insert(0, '.')\nfrom checks.weighted_averages import visible as check",
@@ -21,7 +26,11 @@ CELLS = [
     "def todo(x, w):\n    raise NotImplementedError()\ncheck.weighted_avg(todo)",
     "[].no_such_name",
     "def check(x):\n    return x\ncheck.weighted_avg(check)",
+    "from checks.weighted_averages import visible as check\ncheck.einsum_values(lambda x: x)",
+    "import autograder.course.imports\nfrom early import softmax\ncheck.einsum_values(lambda x: softmax(x))",
+    "def einsum(x):\n    raise NotImplementedError()\ncheck.weighted_avg(lambda x, w: einsum(x))",
 ]
+EARLY = "def softmax(z):\n    raise NotImplementedError()"
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +39,10 @@ def outputs(tmp_path_factory):
     (root / "solutions").mkdir()
     (root / "solutions/curriculum.toml").write_text(
         '[[chapter]]\nfolder = "01_weighted_averages"\nmodule = "weighted_averages"\ntitle = ""\n'
-        'exercises = [{ name = "weighted_avg", points = 2 }]'
+        'exercises = [{ name = "weighted_avg", points = 2 }, { name = "einsum", points = 1 }]'
     )
+    (root / "00_early").mkdir()
+    nbformat.write(new_notebook(cells=[new_code_cell(EARLY)]), root / "00_early/early.ipynb")
     package = root / "checks/weighted_averages"
     package.mkdir(parents=True)
     (root / "checks/__init__.py").touch()
@@ -69,6 +80,25 @@ def test_an_exception_shows_the_students_own_frames_alone(outputs):
 def test_an_exercise_that_nobody_has_begun_stops_in_one_line(outputs):
     (error,) = outputs[4]
     assert error.traceback == ["weighted_avg is not written yet: fill it in above, run its cell, then this one."]
+
+
+def test_a_part_of_a_check_is_named_after_its_exercise(outputs):
+    shown = outputs[7][-1]
+    assert shown.data["text/plain"] == "✓ einsum (values): a part"
+
+
+def test_what_is_not_written_in_an_earlier_chapter_is_named_with_it(outputs):
+    (error,) = outputs[8]
+    assert error.traceback == [
+        "einsum needs softmax of early, which is not written yet: write it there, save, then restart this kernel."
+    ]
+
+
+def test_what_is_not_written_in_an_exercise_before_is_named(outputs):
+    (error,) = outputs[9]
+    assert error.traceback == [
+        "weighted_avg needs einsum, which is not written yet: fill it in, run its cell, then this one."
+    ]
 
 
 def test_another_attribute_error_has_its_traceback(outputs):

@@ -10,6 +10,7 @@ import html
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -66,13 +67,11 @@ def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         def run(*objects: Any) -> None:
             if not _in_notebook():
                 return check(*objects)
-            name, points = check.__name__, _points(check)
+            name, points = _title(check), _points(check)
             try:
                 check(*objects)
-            except NotImplementedError:
-                raise NotAttempted(
-                    f"{name} is not written yet: fill it in above, run its cell, then this one."
-                ) from None
+            except NotImplementedError as error:
+                raise NotAttempted(_not_written(check, error)) from None
             except Exception as error:
                 if isinstance(error, Mismatch) and (maps := error.heat_maps()):
                     _show(maps, f"{name}: expected {error.expected.tolist()}, got {error.got.tolist()}")
@@ -107,12 +106,39 @@ def _points(check: Callable) -> str:
     """What the exercise of a check is worth, for its green line; nothing outside a course, or for a part."""
     if any(name.startswith(f"{check.__name__}_") for name in vars(sys.modules[check.__module__])):
         return ""
+    points = _exercises(check).get(check.__name__)
+    return "" if points is None else f" · {points:g} point{'s' * (points != 1)}"
+
+
+def _exercises(check: Callable) -> dict[str, float]:
+    """The exercises of a check's chapter and what each is worth; none outside a course."""
     chapter = check.__module__.split(".")[-2]
     try:
-        exercises = [e for c in find_course().curriculum if c.module == chapter for e in c.exercises]
+        return {e.name: e.points for c in find_course().curriculum if c.module == chapter for e in c.exercises}
     except CourseError:
-        return ""
-    return next((f" · {e.points:g} point{'s' * (e.points != 1)}" for e in exercises if e.name == check.__name__), "")
+        return {}
+
+
+def _title(check: Callable) -> str:
+    """The exercise of a check; that of a part, such as `TransformerBlock_pre`, with the part in brackets."""
+    name = check.__name__
+    whole = next((e for e in _exercises(check) if name.startswith(f"{e}_")), name)
+    return name if name in _exercises(check) or whole == name else f"{whole} ({name[len(whole) + 1 :]})"
+
+
+def _not_written(check: Callable, error: NotImplementedError) -> str:
+    """Which exercise is not written: that of the check, one before it, or one of a chapter that was imported."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    missing, source = frame.f_code.co_qualname.split(".")[0], Path(frame.f_code.co_filename)
+    exercise = _title(check).partition(" (")[0]
+    if source.suffix == ".ipynb":
+        return (
+            f"{exercise} needs {missing} of {source.stem}, which is not written yet: "
+            "write it there, save, then restart this kernel."
+        )
+    if missing != exercise and missing in _exercises(check):
+        return f"{exercise} needs {missing}, which is not written yet: fill it in, run its cell, then this one."
+    return f"{exercise} is not written yet: fill it in above, run its cell, then this one."
 
 
 def _show(page: str, text: str) -> None:
