@@ -52,6 +52,7 @@ results:
 	$(BIN)/python results/imdb_cost.py
 	$(BIN)/python results/multi30k.py
 	$(BIN)/python results/multi30k.py --compare
+	$(BIN)/python results/beams.py
 	$(BIN)/python results/caption_models.py
 	$(BIN)/python results/report.py
 

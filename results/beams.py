@@ -33,7 +33,8 @@ BASE = {"beam": 5}
 WAYS = [
     *({"beam": beam} for beam in (5, 1)),
     *({"beam": 5, "ended": ended} for ended in ("keep their places", "are set aside", "end the search")),
-    {"beam": 20},
+    *({"beam": beam} for beam in (20, 50)),
+    *({"beam": beam, "length_penalty": 0.0} for beam in (5, 50)),
 ]
 
 

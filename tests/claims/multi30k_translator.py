@@ -1,5 +1,6 @@
 """What chapter 10 says of its own runs, of the shipped translator and of the records."""
 
+import itertools
 import json
 import re
 
@@ -127,6 +128,34 @@ def by_beam(text: str) -> dict[int, list[float]]:
     return {int(beam): numbers(rest) for beam, rest in re.findall(r"beam of +(\d+)[^:]*: (.*)", text)}
 
 
+def decoded(way: str) -> dict:
+    """The record of a way of decoding with the shipped translator."""
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in RUNS.glob("Decoding*.json")]
+    return next(run for run in runs if run["model"] == way)
+
+
+def falling(ways: list[str]) -> bool:
+    """Whether captions get shorter from each of these ways of decoding to the next."""
+    lengths = [decoded(way)["values"]["tokens in a caption"] for way in ways]
+    return all(one > other for one, other in itertools.pairwise(lengths))
+
+
+WIDTHS = {
+    "| 1 | | 40.1 |": "beam of 1",
+    "| 5 | 0.6 | 41.8 |": "beam of 5",
+    "| 20 | 0.6 | 41.3 |": "beam of 20",
+    "| 50 | 0.6 | 41.0 |": "beam of 50",
+    "| 5 | none | 40.6 |": "beam of 5, no length penalty",
+    "| 50 | none | 39.7 |": "beam of 50, no length penalty",
+}
+
+
+def width(row: str) -> Claim:
+    """A row of the table of widths: its BLEU is the recorded one, rounded."""
+    holds = f"| {decoded(WIDTHS[row])['values']['BLEU']:.1f} |"
+    return Claim("shipped-beam-reading", row, lambda _: row.endswith(holds))
+
+
 CLAIMS = [
     *map(rung, RUNGS),
     Claim(
@@ -170,9 +199,47 @@ CLAIMS = [
         for cell, title in (
             ("ex5-beam", "beam of 5, ended hypotheses are set aside − beam of 5"),
             ("ex5-beam", "beam of 5, ended hypotheses end the search − beam of 5"),
+            ("shipped-beam-reading", "beam of 1 − beam of 5"),
             ("shipped-beam-reading", "beam of 20 − beam of 5"),
+            ("shipped-beam-reading", "beam of 50 − beam of 5"),
+            ("shipped-beam-reading", "beam of 5, no length penalty − beam of 5"),
+            ("shipped-beam-reading", "beam of 50, no length penalty − beam of 5"),
         )
     ),
+    *map(width, WIDTHS),
+    Claim(
+        "shipped-beam-reading",
+        "With nine times the work",
+        lambda _: 8.5 < decoded("beam of 50")["processor_seconds"] / decoded("beam of 5")["processor_seconds"] < 9.5,
+    ),
+    Claim(
+        "shipped-beam-reading",
+        "a beam of 50 is *worse* than one of 5",
+        lambda _: decoding("beam of 50 − beam of 5")[2] < 0,
+    ),
+    Claim(
+        "shipped-beam-reading",
+        "The wider the beam, the\nshorter the captions",
+        lambda _: (
+            falling([f"beam of {beam}" for beam in (1, 5, 20, 50)])
+            and falling([f"beam of {beam}, no length penalty" for beam in (5, 50)])
+        ),
+    ),
+    Claim(
+        "shipped-beam-reading",
+        "without the length penalty both get shorter and worse at either width",
+        lambda _: all(
+            decoded(f"beam of {beam}")["values"][what] > decoded(f"beam of {beam}, no length penalty")["values"][what]
+            for beam in (5, 50)
+            for what in ("BLEU", "tokens in a caption")
+        ),
+    ),
+    Claim(
+        "teacher-forced-reading",
+        "Higher by seven points",
+        lambda o: 6.5 < numbers(o["teacher-forced"])[-1] - numbers(o["cuts"])[0] < 7.5,
+    ),
+    Claim("unknown-reading", "that of the translations, 38.0", lambda o: numbers(o["cuts"])[0] == 38.0),
     Claim(
         "ex5-beam",
         "whatever comes | when all places are taken by such | 0.00 [0.00, 0.00]",
