@@ -34,6 +34,15 @@ def difference(one: str, other: str) -> list[float]:
     return run["difference"]
 
 
+LAYERS = ("the chapter's with fused attention (µs)", "the chapter's layers (µs)", "torch's layers (µs)")
+
+
+def cost(precision: str) -> dict[str, float]:
+    """What a training token costs, by layers."""
+    (file,) = RUNS.glob(f"What_a_training_token_costs*{precision}*.json")
+    return json.loads(file.read_text(encoding="utf-8"))["values"]
+
+
 def near(said: list[float], wanted: list[float]) -> bool:
     return len(said) == len(wanted) and all(abs(a - b) <= 0.0501 for a, b in zip(said, wanted, strict=True))
 
@@ -128,9 +137,25 @@ CLAIMS = [
         lambda o: numbers(o["epsilon-run"])[-1] < 0.11 and "1.00 learning rates" in o["epsilon-run"],
     ),
     Claim(
-        "recipes-idea",
+        "precision-reading",
         "The product does, and both softmaxes after it",
         lambda o: o["precision"].count("bfloat16") == 3 and "residual: float32" in o["precision"],
+    ),
+    Claim("recipes-idea", "By rounding alone", lambda o: float(o["fused-run"].split()[-1]) < 1e-5),
+    Claim(
+        "recipes-idea",
+        "19 microseconds of processor time for each token in place of 36",
+        lambda _: [round(cost("float32")[layers]) for layers in LAYERS[:2]] == [19, 36],
+    ),
+    Claim(
+        "recipes-idea",
+        "a model of torch's own layers needs 17",
+        lambda _: round(cost("float32")[LAYERS[2]]) == 17,
+    ),
+    Claim(
+        "recipes-idea",
+        "23.1 in place of 23.5",
+        lambda _: [round(cost("bfloat16")[layers], 1) for layers in LAYERS[:2]] == [23.1, 23.5],
     ),
     Claim(
         "curves-reading",
@@ -147,7 +172,7 @@ CLAIMS = [
     Claim("curves-reading", "The bag goes on gaining", lambda o: falls([loss for _, loss in epochs(o["train-bag"])])),
     Claim(
         "compare-reading",
-        "All three intervals hold 0",
+        "All three intervals contain 0",
         lambda o: (
             len(ahead(o["compare"])) == 3 and all(low < 0 < high for _, low, high in ahead(o["compare"]).values())
         ),
@@ -180,7 +205,7 @@ CLAIMS = [
     Claim("ablation", "with them it is 89.1 %", lambda _: near([89.1], [mean(recorded(TRANSFORMER))])),
     Claim(
         "test-reading",
-        "the interval of tf–idf leaves 0 out",
+        "the interval of tf–idf excludes 0",
         lambda o: ahead(o["test-code"])["regression, tf–idf"][2] < 0,
     ),
     Claim(
@@ -190,7 +215,7 @@ CLAIMS = [
     ),
     Claim(
         "order-reading",
-        "The transformer's interval holds 0",
+        "The transformer's interval contains 0",
         lambda o: numbers(o["order-code"])[-2] < 0 < numbers(o["order-code"])[-1],
     ),
     Claim(
