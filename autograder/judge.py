@@ -61,13 +61,14 @@ def _watched(seconds: float) -> Iterator[None]:
     It works in any thread, which signals would not; a single call into C is interrupted when it returns.
     """
     thread, over = threading.get_ident(), threading.Event()
-    lock, traced = threading.Lock(), sys.gettrace()
+    lock, traced, struck = threading.Lock(), sys.gettrace(), threading.Event()
 
     def watch() -> None:
         wait = seconds
         while not over.wait(wait):
             with lock:
                 if not over.is_set():
+                    struck.set()
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_CheckHangs))
             wait = 1.0
 
@@ -79,8 +80,9 @@ def _watched(seconds: float) -> Iterator[None]:
         while True:
             try:
                 over.set()
-                with lock:
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+                with lock:  # only if it struck: Python 3.11 would look for an exception at each call from then on
+                    if struck.is_set():
+                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
                 sys.settrace(traced)
                 break
             except _CheckHangs:  # it struck after the check had ended
@@ -109,7 +111,7 @@ def execute_check(
     body = tree.body[:-1] if last else tree.body
     value = None
     printed = io.StringIO()
-    _fresh_state(seed)
+    fresh_state(seed)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             warnings.simplefilter("ignore")
@@ -134,7 +136,7 @@ def execute_check(
             )
         return student_failure(error), None, error
     finally:
-        _fresh_state(secrets.randbits(62))
+        fresh_state(secrets.randbits(62))
     if type(value) not in (int, float, Credit):
         return None, None, None
     if not math.isfinite(value):
@@ -142,7 +144,7 @@ def execute_check(
     return None, value, None
 
 
-def _fresh_state(seed: int) -> None:
+def fresh_state(seed: int) -> None:
     """Undo what a check may have left behind, and let its random numbers come from this seed."""
     random.seed(seed)
     if torch is not None:

@@ -12,6 +12,7 @@ from autograder.course.curriculum import find_course, reference_modules
 from autograder.isolation.sandbox import Limits, Sandbox
 
 COURSE = find_course()
+SEED = 2017  # what comes out here is the same each time; `autograder mutants` draws anew
 CASES = [
     pytest.param(chapter, exercise, id=f"{chapter.number}-{exercise.name}")
     for chapter in COURSE.chapters
@@ -36,7 +37,7 @@ def test_in_a_notebook(chapter, exercise):
     notebook, _ = read(chapter)
     with contextlib.chdir(COURSE.solution(chapter).parent):
         honest = [answer for answer in own(chapter, exercise) if not answer.forged]
-        verdicts = [proof.judge_in_notebook(notebook, answer) for answer in honest]
+        verdicts = [proof.judge_in_notebook(notebook, answer, SEED) for answer in honest]
     assert [proof.complaint(v) for v in verdicts if not v.as_meant] == []
 
 
@@ -51,7 +52,7 @@ def sandbox():
 @pytest.mark.parametrize(("chapter", "exercise"), CASES)
 def test_in_the_grader(chapter, exercise, sandbox):
     notebook, modules = read(chapter)
-    verdicts = [proof.judge_in_grader(sandbox, notebook, answer, modules) for answer in own(chapter, exercise)]
+    verdicts = [proof.judge_in_grader(sandbox, notebook, answer, modules, SEED) for answer in own(chapter, exercise)]
     assert [proof.complaint(v) for v in verdicts if not v.as_meant] == []
 
 

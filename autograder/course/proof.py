@@ -5,6 +5,7 @@ import contextlib
 import importlib
 import io
 import linecache
+import secrets
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from autograder.answers import Answer
 from autograder.cells import exercise_of, flags_of
 from autograder.course.curriculum import Chapter, Course, Exercise, reference_modules
 from autograder.isolation.sandbox import Sandbox
+from autograder.judge import fresh_state
 from autograder.run import grade_notebook
 from autograder.source import definitions, execute_definitions
 from autograder.verdict import Status
@@ -72,14 +74,16 @@ def with_answer(notebook: NotebookNode, answer: Answer) -> NotebookNode:
     return changed
 
 
-def judge_in_notebook(notebook: NotebookNode, answer: Answer) -> Verdict:
+def judge_in_notebook(notebook: NotebookNode, answer: Answer, seed: int | None = None) -> Verdict:
     """Run an answer and its checks on real objects in this process, as a notebook does.
 
     Args:
         notebook: the chapter's solution; the working directory must be its folder.
         answer: the answer in place of the reference's.
+        seed: what random numbers come from; a new one by default.
     """
     torch.set_num_threads(1)  # the tensors of checks are small: threads would only wait for each other
+    fresh_state(secrets.randbits(62) if seed is None else seed)
     changed = with_answer(notebook, answer)
     namespace: dict = {"__name__": "__main__"}
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -106,7 +110,9 @@ def _execute_check(source: str, namespace: dict) -> object:
     return eval(compile(ast.Expression(last.value), "<check>", "eval"), namespace) if last else None
 
 
-def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, modules: Mapping[str, str]) -> Verdict:
+def judge_in_grader(
+    sandbox: Sandbox, notebook: NotebookNode, answer: Answer, modules: Mapping[str, str], seed: int | None = None
+) -> Verdict:
     """Grade an answer as a submission is graded: the code in the sandbox, the checks on proxies.
 
     Args:
@@ -114,9 +120,10 @@ def judge_in_grader(sandbox: Sandbox, notebook: NotebookNode, answer: Answer, mo
         notebook: the chapter's solution.
         answer: the answer in place of the reference's.
         modules: the definitions of the earlier chapters.
+        seed: what random numbers come from; a new one by default.
     """
     only = {cell.metadata.nbgrader.grade_id for cell in check_cells(notebook, answer.exercise)}
-    graded = grade_notebook(sandbox, with_answer(notebook, answer), notebook, modules=modules, only=only)
+    graded = grade_notebook(sandbox, with_answer(notebook, answer), notebook, modules=modules, only=only, seed=seed)
     wrong = [item for item in graded.items if item.status != Status.PASSED]
     return Verdict(answer, f"{wrong[0].status}: {wrong[0].message}" if wrong else "")
 

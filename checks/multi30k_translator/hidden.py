@@ -589,6 +589,7 @@ def _expect_beam(
     name += "no length_penalty given" if alpha is None else f"length_penalty={alpha}"
 
     def mistakes() -> dict[str, list[Tokens]]:
+        alone = [value]
         if len(source) > 1:
             alone = [call(function, toy, row.unsqueeze(0), *args[1:], **penalty) for row in source]
             if alone == [[tokens] for tokens in expected]:
@@ -603,7 +604,9 @@ def _expect_beam(
                 if value == [_choose(hypotheses, settings["eos_id"], other)[0] for hypotheses in found]:
                     return {_DEFAULT: value}
         each = [_wrong_translations(_say(table, row), 0.6 if alpha is None else alpha, **settings) for row in source]
-        return {cause: [wrong[cause] for wrong in each] for cause in each[0]}
+        wrong = {cause: [said[cause] for said in each] for cause in each[0]}
+        # In a batch a sentence may go on, by the same mistake, for as long as the others do.
+        return {cause: value if alone == [[one] for one in said] else said for cause, said in wrong.items()}
 
     _expect_translations(value, expected, name, settings["bos_id"], settings["eos_id"], mistakes)
     return toy
