@@ -12,10 +12,10 @@ def heat_maps_of(expected: Tensor, got: Tensor) -> str:
     if expected.shape != got.shape or expected.dim() < 1 or expected.dtype == torch.bool or not expected.numel():
         return ""
     wrong = (expected.double() - got.double()).abs().nan_to_num(nan=torch.inf)
-    item = torch.unravel_index(wrong.argmax(), wrong.shape)[:-2] if wrong.dim() > 2 else ()
+    item = tuple((wrong == wrong.max()).nonzero()[0, :-2].tolist()) if wrong.dim() > 2 else ()
     two = [t.double()[item].reshape(-1, t.shape[-1])[:_MOST_CELLS, :_MOST_CELLS] for t in (expected, got)]
     top = max(float(t.nan_to_num(0, 0, 0).abs().max()) for t in two) or 1.0
-    place = f" (item {', '.join(str(int(i)) for i in item)})" if item else ""
+    place = f" (item {', '.join(map(str, item))})" if item else ""
     tables = "".join(_table(name + place, t, top) for name, t in zip(("expected", "got"), two, strict=True))
     return f'<div style="display:flex;gap:1.5em;flex-wrap:wrap;margin-top:.5em">{tables}</div>'
 

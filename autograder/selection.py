@@ -2,13 +2,15 @@
 
 import ast
 import contextlib
+import importlib.util
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 
 from nbformat import NotebookNode
 
-from autograder.source import Statement, as_python, defined_names, definitions, statements_of, words
+from autograder.source import CHECKS, Statement, as_python, defined_names, definitions, remembered, statements_of, words
 from autograder.submission import Part
 
 # A cell of the course that a student has made longer than this runs as a whole: to look through it would take too long.
@@ -40,6 +42,7 @@ def texts_to_run(
             texts[number] = as_python(part.cell.source)
             needed |= words(texts[number])
     everything = "\n".join(part.cell.source for part in parts if part.cell.cell_type == "code")
+    needed |= {name for module in _checks_modules(parts) for name in _needs_of(module, tuple(modules))}
     for name, text in modules.items():
         if re.search(rf"^[ \t]*import\b.*\b{name}\b", everything, re.MULTILINE):
             needed |= words(text) | set(defined_names(text))  # which of its names are used, it does not say
@@ -56,6 +59,31 @@ def texts_to_run(
 @lru_cache(maxsize=256)
 def _course_statements(text: str) -> tuple[Statement, ...]:
     return statements_of(definitions([text]))
+
+
+def _checks_modules(parts: list[Part]) -> set[str]:
+    """The modules of checks that the course's cells import, themselves or something out of them."""
+    found = set()
+    for part in parts:
+        if part.role in ("check", "course"):
+            for statement in _imports_of(part.source):
+                package = getattr(statement, "module", None) or ""
+                if package.split(".")[0] == CHECKS:
+                    found |= {package, *(f"{package}.{alias.name}" for alias in statement.names)}
+    return found
+
+
+@lru_cache(maxsize=64)
+def _needs_of(checks: str, modules: tuple[str, ...]) -> frozenset[str]:
+    """What the helpers of some checks, which run where the student's objects live, import out of earlier notebooks."""
+    try:
+        spec = importlib.util.find_spec(checks)
+    except ImportError:  # it is something out of a module
+        return frozenset()
+    if spec is None or not spec.has_location:
+        return frozenset()
+    imports = [n for n in ast.walk(ast.parse(Path(spec.origin).read_text("utf-8"))) if isinstance(n, ast.ImportFrom)]
+    return frozenset(alias.name for node in imports if node.module in modules for alias in node.names)
 
 
 def _choose(statements: list[Statement], needed: set[str]) -> list[bool]:
@@ -80,7 +108,12 @@ def import_statements(source: NotebookNode) -> list[ast.stmt]:
     for cell in source.cells:
         flags = cell.metadata.get("nbgrader", {})
         if cell.cell_type == "code" and not flags.get("solution") and not flags.get("grade"):
-            with contextlib.suppress(SyntaxError):
-                tree = ast.parse(as_python(cell.source))
-                found += [s for s in tree.body if isinstance(s, ast.Import | ast.ImportFrom)]
+            found += _imports_of(cell.source)
     return found
+
+
+@remembered
+def _imports_of(cell: str) -> list[ast.stmt]:
+    with contextlib.suppress(SyntaxError):
+        return [s for s in ast.parse(as_python(cell)).body if isinstance(s, ast.Import | ast.ImportFrom)]
+    return []

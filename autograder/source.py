@@ -9,10 +9,30 @@ import json
 import linecache
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# A course's cells are shorter; students' may have any length.
+_LONG = 10_000
+
+
+def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
+    """Keep what a function says of texts: the course's own come again with each submission.
+
+    Of long ones, which only a student can have written, it keeps a few: they come again in the same submission.
+    """
+    of_short, of_long = lru_cache(maxsize=1_000)(function), lru_cache(maxsize=8)(function)
+
+    @wraps(function)
+    def ask(text: str) -> T:
+        return (of_short if len(text) <= _LONG else of_long)(text)
+
+    return ask
 
 
 def definitions(cells: list[str]) -> str:
@@ -87,7 +107,7 @@ _HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
 
 # The package of the checks: no worker imports it.
-_CHECKS = "checks"
+CHECKS = "checks"
 
 
 @dataclass(frozen=True)
@@ -106,12 +126,12 @@ def statements_of(text: str) -> tuple[Statement, ...]:
     for statement, segment in segments(text):
         texts = [segment]
         if isinstance(statement, ast.ImportFrom):
-            if (statement.module or "").split(".")[0] == _CHECKS:
+            if (statement.module or "").split(".")[0] == CHECKS:
                 continue  # what judges is imported where it judges
             texts = [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
         for one in texts:
             imported = [name for node in ast.parse(one).body for name in bound_by_import(node)]
-            found.append(Statement(one, (*imported, *defined_names(one)), frozenset(words(one))))
+            found.append(Statement(one, (*imported, *defined_names(one)), words(one)))
     return tuple(found)
 
 
@@ -123,16 +143,18 @@ def segments(text: str) -> Iterator[tuple[ast.stmt, str]]:
         yield statement, "\n".join(lines[first - 1 : statement.end_lineno])
 
 
-def words(text: str) -> set[str]:
+@remembered
+def words(text: str) -> frozenset[str]:
     """The names that some code may use."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set(re.findall(r"[^\W\d]\w*", text))
-    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        return frozenset(re.findall(r"[^\W\d]\w*", text))
+    used = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     return used | {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
+@remembered
 def as_python(text: str) -> str:
     """A cell with `pass` in place of IPython's magics, help and shell commands.
 
@@ -172,7 +194,7 @@ def bound_by_import(node: ast.AST) -> list[str]:
     return [alias.asname or alias.name.split(".")[0] for alias in node.names]
 
 
-@lru_cache(maxsize=4_000)
+@remembered
 def defined_names(text: str) -> tuple[str, ...]:
     """The names that some code defines, functions and classes before what else it assigns; none if it is no code."""
     try:

@@ -19,7 +19,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.cells import flags_of, released
-from autograder.source import defined_names
+from autograder.source import defined_names, remembered
 
 MAX_CELLS = 2_000
 MAX_CODE = 500_000  # characters; the grader parses them, which takes far more memory than they do
@@ -138,6 +138,7 @@ def _cap_headings(notebook: dict) -> None:
                 cell["level"] = min(max(level, 1), 6) if type(level) is int else 1
 
 
+@remembered
 def _most_dots(text: str) -> int:
     """The dots of the longest dotted name, or of what could be one across blanks and continued lines."""
     runs = re.findall(r"[\w.\s\\]+", text)
@@ -234,8 +235,7 @@ def lay_over(submitted: NotebookNode, source: NotebookNode) -> Repaired:
     ordered = [*behind.get(-1, [])]
     for number, part in enumerate(parts):
         ordered += [part, *behind.get(number, [])]
-    for remembered in (_normal, defined_names):  # until here, so that a class does not fill the memory
-        remembered.cache_clear()
+    _normal.cache_clear()  # kept until here, so that a class does not fill the memory
     return Repaired(ordered, NotebookNode(source.metadata), problems)
 
 
@@ -279,10 +279,11 @@ def _claim(parts: list[Part], source: list[NotebookNode], cells: list[NotebookNo
         if number not in claims and part.role != "solution":
             same = [i for i, cell in enumerate(cells) if _same(cell.source, part.cell.source)]
             take(number, [i for i in same if i not in claims.values()][:1])
-    for number, part in enumerate(parts):
-        if part.role == "solution" and number not in claims:
-            wanted = set(defined_names(part.source)[:1])
-            take(number, [i for i, cell in enumerate(cells) if wanted & set(defined_names(cell.source))])
+    unclaimed = [n for n, part in enumerate(parts) if part.role == "solution" and n not in claims]
+    defined = [set(defined_names(cell.source)) for cell in cells] if unclaimed else []
+    for number in unclaimed:
+        wanted = set(defined_names(parts[number].source)[:1])
+        take(number, [i for i, names in enumerate(defined) if wanted & names])
     for number, part in enumerate(parts):
         if part.role == "written" and number not in claims and number - 1 in claims:
             index = claims[number - 1] + 1

@@ -177,8 +177,9 @@ def _limit(settings: dict) -> None:
 
 
 def _drop_privileges() -> None:
+    libc = ctypes.CDLL(None)
     for capability in range(64):
-        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails past the last that the kernel knows
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails past the last that the kernel knows
     version_3_of_this_process = (ctypes.c_uint32 * 2)(0x20080522, 0)
     _libc("capset", version_3_of_this_process, (ctypes.c_uint32 * 6)())
     _libc("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
