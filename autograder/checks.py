@@ -152,6 +152,7 @@ def expect_close(
         tolerance: relative and absolute; fit to the value's dtype by default.
     """
     expect_tensor(value, None, None, name)
+    assert not value.is_complex() or expected.is_complex(), f"{name} should be real, got {value.dtype}"
     value = value.detach()
     if value.shape != expected.shape:
         cause = _cause(value, expected, mistakes, tolerance)

@@ -70,7 +70,7 @@ def _watched(seconds: float) -> Iterator[None]:
                 if not over.is_set():
                     struck.set()
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_CheckHangs))
-            wait = 1.0
+            wait = 0.1
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

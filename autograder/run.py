@@ -234,7 +234,8 @@ class _Run:
                 namespace, failure = self._namespace(tree, link)
                 if failure is None:
                     seed = _seed_for(self.seed, part.name)
-                    link.seed(seed)
+                    # Another seed than the check's, from which student code could tell all that the check will draw.
+                    link.seed(_seed_for(self.seed, f"{part.name}, the worker"))
                     shared = self._deleted(tree)
                     names = Shared(namespace, shared, link) if shared else namespace
                     failure, points, error = execute_check(
@@ -265,6 +266,11 @@ class _Run:
         name = missing and (missing[1] or missing[2])
         if name in self.broken:
             return Failure(Status.CRASHED, f"{COURSE_FAULT}: {self.broken[name]}")
+        # Neither a helper that the check placed nor an earlier chapter is the student's text.
+        raised = error if hasattr(error, "student_place") else error.__cause__
+        place = getattr(raised, "student_place", "")[1:-1]
+        if isinstance(raised, NameError | ImportError) and (place.startswith("helper ") or place in self.modules):
+            return Failure(Status.CRASHED, f"{COURSE_FAULT}: {place}: {type(raised).__name__}: {raised}")
         return failure
 
     def _namespace(self, tree: ast.Module, link: Link) -> tuple[dict[str, Any], Failure | None]:

@@ -343,7 +343,14 @@ def _describe_error(error: BaseException) -> dict:
         "name": type(error).__name__,
         "message": message[:MESSAGE_CHARS],
         "traceback": _format_traceback(error)[-MESSAGE_CHARS:],
+        "raised_in": _raised_in(error),
     }
+
+
+def _raised_in(error: BaseException) -> str:
+    """The file whose own line raised an exception."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return frames[-1].f_code.co_filename if frames else ""
 
 
 def _format_traceback(error: BaseException) -> str:

@@ -180,10 +180,14 @@ class Link:
             error, value = None, None
             if "error" in reply:
                 error = _exception(reply["error"], self._limits.message_chars)
+                if isinstance(error, StopIteration | StopAsyncIteration) and header["op"] != "next":
+                    # Raised in a check's `map` or `zip`, it would end the check's loop as if all were well.
+                    error = _exception(reply["error"] | {"types": []}, self._limits.message_chars)
             else:
                 reader = protocol.Reader(reply, data, _nothing, self._limits.tensor_bytes)
                 value = read(reader)
-                for number, index in reply["gradients_of"]:
+                # Each parameter once: it costs time and memory each time.
+                for number, index in dict(reply["gradients_of"]).items():
                     self._set_gradient(number, None if index is None else reader.plain[_index(index)])
         except Exception as problem:
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: {type(problem).__name__}") from problem
@@ -520,6 +524,7 @@ def _exception(described: dict, most: int) -> Exception:
             continue
     error.student_type = name
     error.student_traceback = clean(str(described["traceback"]), most)
+    error.student_place = clean(str(described.get("raised_in", "")), 100)
     return error
 
 

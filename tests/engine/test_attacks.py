@@ -294,6 +294,57 @@ def test_a_check_that_believes_passes_what_is_right():
             assert happens(plainly(right, believing)) == "done", believing
 
 
+# The check's next numbers, told by the seed that student code can ask for.
+FORETELL = """
+def double(x):
+    print("fired")
+    return torch.randn(3, 4, generator=torch.Generator().manual_seed(torch.initial_seed()))
+"""
+FORETOLD = "assert not torch.equal(double(1), torch.randn(3, 4)), 'foretold'"
+
+
+def test_what_a_check_draws_cannot_be_foretold(sandbox, heard):
+    source = source_notebook(double_check=FORETOLD)
+    graded = grade_notebook(sandbox, submission(source, double=FORETELL), source, only={"double_check"})
+    assert "fired" in printed(heard)
+    assert statuses(graded)["double_check"] == "passed"
+    own = source_notebook(double_check=FORETOLD.replace("torch.randn(3, 4))", "checks.randn(3, 4).float())"))
+    own.cells[1].source += "\nfrom autograder import checks"
+    graded = grade_notebook(sandbox, submission(own, double=FORETELL), own, only={"double_check"})
+    assert statuses(graded)["double_check"] == "passed"
+    assert happens(plainly(FORETELL, f"torch.manual_seed(5)\n{FORETOLD}")) == "refused"
+
+
+@pytest.mark.parametrize("error", ["StopIteration", "StopAsyncIteration"])
+def test_no_exception_ends_a_checks_loop_as_if_all_were_well(sandbox, error, heard):
+    stop = f"def double(x):\n    print('fired')\n    raise {error}"
+    check = "assert all(map(lambda v: double(v) == 2 * v, [1, 2])), 'wrong'"
+    source = source_notebook(double_check=check)
+    graded = grade_notebook(sandbox, submission(source, double=stop), source, only={"double_check"})
+    assert "fired" in printed(heard)
+    assert statuses(graded)["double_check"] == "error"
+    assert error in graded.items[0].message
+    assert happens(plainly(stop, check)) == ("done" if error == "StopIteration" else error)
+    # What is an iterator ends as ever.
+    each = source_notebook(double_check="numbers = double(2)\nassert next(numbers) == 0 and next(numbers, 7) == 7")
+    answers = submission(each, double="def double(x):\n    return (i for i in range(1))")
+    assert statuses(grade_notebook(sandbox, answers, each, only={"double_check"}))["double_check"] == "passed"
+
+
+def test_a_number_with_an_imaginary_part_is_not_its_real_part(sandbox, heard):
+    lie = "def double(x):\n    return torch.complex(2 * x, torch.full_like(x, 99.0))"
+    check = (
+        "from autograder import checks\nx = torch.ones(3, dtype=torch.float64)\nchecks.expect_close(double(x), 2 * x)"
+    )
+    source = source_notebook(double_check=check)
+    graded = grade_notebook(sandbox, submission(source, double=lie + TELL), source, only={"double_check"})
+    assert "fired" in printed(heard)
+    assert statuses(graded)["double_check"] == "failed"
+    assert "should be real" in graded.items[0].message
+    believing = "x = torch.ones(3, dtype=torch.float64)\nassert torch.equal(double(x).double(), 2 * x)"
+    assert happens(plainly(lie, believing)) == "done"
+
+
 def test_keys_that_collide_cost_the_grader_nothing(sandbox, source, heard):
     lie = "def double(x):\n    return {k * (2**61 - 1): k for k in range(1, 11_000)}"
     graded = grade_notebook(sandbox, submission(source, double=lie + TELL), source, only={"double_check"})

@@ -18,6 +18,7 @@ import torch
 from unprotected import SECONDS, happens
 
 from autograder.run import grade_notebook
+from autograder.wire import proxy
 from notebooks import source_notebook, submission
 
 CHECK = "got = double(torch.ones(3, dtype=torch.float64))\nassert torch.equal(got, secret * got), 'wrong'"
@@ -123,6 +124,33 @@ def test_a_well_made_lie_gets_through_and_has_to_be_right(sandbox, source):
         forged = source_notebook(double_check="secret = torch.rand(())\n" + check)
         graded = grade_notebook(sandbox, submission(forged, double=cell), forged, only={"double_check"})
         assert graded.items[0].status == status
+
+
+GRADIENTS = """
+frame = sys._getframe()
+while "id" not in (frame.f_locals.get("header") or {}):
+    frame = frame.f_back
+entry = {"dtype": "float32", "shape": [100_000], "parameter": 5, "leaf": True}
+told = {"id": frame.f_locals["header"]["id"], "value": ["tensor", 0], "tensors": [entry]}
+told["gradients_of"] = [[5, 0]] * MANY
+reply(json.dumps(rest | told), b"\\0" * 400_000)
+os._exit(0)
+"""
+
+
+def test_a_gradient_that_is_told_often_is_taken_once(sandbox, source, monkeypatch):
+    """Each time costs a copy, outside of any check and its time."""
+    read, copies = proxy._state, []
+    monkeypatch.setattr(proxy, "_state", lambda parameter: copies.append(parameter.grad) or read(parameter))
+    seen = {}
+    for many in (1, 100_000):
+        copies.clear()
+        cell = FORGE + GRADIENTS.replace("MANY", str(many))
+        graded = grade_notebook(sandbox, submission(source, double=cell), source, only={"double_check"})
+        assert graded.items[0].points == 0
+        assert any(gradient is not None for gradient in copies)  # it was heard
+        seen[many] = len(copies)
+    assert seen[1] == seen[100_000] < 10
 
 
 def _all(connection: socket.socket, length: int) -> bytes:

@@ -188,6 +188,20 @@ def test_training_in_the_worker_is_seen(link, net):
     assert not torch.equal(next(net.parameters()), before)
 
 
+def test_what_a_check_lets_go_of_is_let_go_of(link, net):
+    """Whatever the number of references that this Python counts."""
+    held = dict(net.named_parameters())
+    kept = held["first.bias"]
+    known = set(link._parameters)
+    assert len(known) == len(held)
+    del held
+    for _ in range(2):
+        assert net.calls == 0
+    assert set(link._parameters) < known
+    (left,) = link._parameters.values()
+    assert left is kept
+
+
 def test_it_looks_like_what_it_is(link, net):
     assert type(net) is Remote
     assert isinstance(net, nn.Module)

@@ -62,6 +62,8 @@ def test_a_replay_shows_the_failing_case(sandbox):
         "while True:\n    pass",
         "while True:\n    try:\n        double(torch.ones(1))\n    except BaseException:\n        pass",
         "while True:\n    try:\n        pass\n    except Exception:\n        pass",
+        "import contextlib\ndef ask():\n    with contextlib.suppress(BaseException):\n        double(torch.ones(1))\n"
+        "while True:\n    ask()",
     ],
 )
 def test_a_check_that_hangs_costs_its_item_and_is_the_courses_fault(short, check):
@@ -99,6 +101,38 @@ def test_a_broken_helper_of_the_course_is_not_the_students_fault(sandbox):
     assert "no_such_function" in item.message
     own = submission(source, double="def double(x):\n    return helpful(x)")
     assert first(grade_notebook(sandbox, own, source)).status == "error"
+
+
+HELPER = (
+    "from autograder.wire.proxy import place\nplace('def help(f):\\n    {}\\n    return f(1)', 'help', double)(double)"
+)
+
+
+@pytest.mark.parametrize(
+    "body, told",
+    [("import no_such_package", "No module named 'no_such_package'"), ("math.sqrt(2)", "name 'math' is not defined")],
+)
+def test_a_helper_that_a_check_placed_is_the_courses(sandbox, body, told):
+    item = first(
+        grade_notebook(sandbox, submission(source := source_notebook(double_check=HELPER.format(body))), source)
+    )
+    assert item.status == "crashed"
+    assert "a fault of the course" in item.message and "helper help" in item.message and told in item.message
+
+
+@pytest.mark.parametrize("check", ["double(1)", "from autograder.checks import call\ncall(double, 1)"])
+def test_an_earlier_chapter_that_is_broken_is_the_courses(sandbox, check):
+    source, earlier = (
+        source_notebook(double_check=check),
+        "import no_such_package\ndef twice(x):\n    return no_such_package.f(x)",
+    )
+    answers = submission(source, double="from earlier import twice\ndef double(x):\n    return twice(x)")
+    item = first(grade_notebook(sandbox, answers, source, modules={"earlier": earlier}))
+    assert item.status == "crashed"
+    assert "a fault of the course" in item.message and "earlier: NameError" in item.message
+    own = submission(source, double="from earlier import twice\ndef double(x):\n    return no_such_package.f(x)")
+    item = first(grade_notebook(sandbox, own, source, modules={"earlier": earlier}))
+    assert item.status in ("error", "failed") and "a fault of the course" not in item.message
 
 
 def test_names_are_not_to_be_changed():
