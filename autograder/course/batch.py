@@ -5,12 +5,14 @@ process alone writes: the marks in one transaction, then the graded notebook und
 lets the next run skip what has not changed. Whatever is interrupted in between is graded again.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
 import logging
 import multiprocessing
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 RECEIPT = ".autograder.json"
 _LONGEST_ANSWER = 20_000
+_ROOM = 4 << 20  # bytes on the disk without which nothing is begun
 # Dask's own pages, which ask nobody for a key, have no content.
 _LOCAL = {
     "distributed.worker.multiprocessing-method": "forkserver",
@@ -338,9 +341,12 @@ def only_one(nbgrader: NbGrader) -> Iterator[None]:
 
     Raises:
         CourseError: another one does.
+        OSError: the folder cannot be written to, or its disk is full.
     """
     folder = Path(nbgrader.coursedir.format_path(nbgrader.coursedir.autograded_directory, ".", "."))
     folder.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(folder).free < _ROOM:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
     with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -122,6 +122,8 @@ def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(half_never
     root = half_never_ends
     running = start("--workers", workers)
     wait_for(lambda: graded(root) == 3)
+    another = subprocess.run([*AUTOGRADER, "grade", "--workers", "1"], capture_output=True, text=True, timeout=300)
+    assert another.returncode == 2 and "another `autograder grade` is at work on" in another.stderr
     for _ in range(2):  # a second one, by who is impatient, does no harm
         os.killpg(running.pid, signal.SIGINT)
     _, told = running.communicate(timeout=300)
