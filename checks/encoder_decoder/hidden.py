@@ -1139,6 +1139,7 @@ class _Whole:
 
 
 _WHOLE_MISTAKES: dict[str, dict[str, Any]] = {
+    "`pad_id` is taken to be 0: use the argument": {"pad_id": 0},
     "the encoder does not get the source mask, so that words look at padding": {"hide_source": "nothing"},
     "the encoder's mask is causal: the source is there as a whole, every word may look at every other": {
         "hide_source": "causal"
@@ -1168,8 +1169,12 @@ _TRANSLATORS = [
 
 
 def _sentences(vocab: int, pad_id: int, shape: tuple[int, int], lengths: Sequence[int]) -> Tensor:
-    """Random tokens without padding, then padding after each sentence's end."""
+    """Random tokens without padding, then padding after each sentence's end; the lowest real token comes first.
+
+    Token 0 is thus met, which tells a `pad_id` fixed at 0 from no mask at all.
+    """
     tokens = randint(0, vocab - 1, shape)
+    tokens[0, 0] = 0
     tokens = tokens + (tokens >= pad_id)
     return tokens.masked_fill(torch.arange(shape[1]) >= torch.tensor(lengths)[:, None], pad_id)
 

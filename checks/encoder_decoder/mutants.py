@@ -380,12 +380,12 @@ _ENCODER_LAYER_MUTANTS = [
     ),
     _encoder_layer(
         "only the queries normed",
-        "keys and values",
+        "`norm_1` is missing",
         (_ATTENDED, "attended, _ = self.attention(normed, x, x, mask)"),
     ),
     _encoder_layer(
         "values not normed",
-        "keys and values",
+        "`norm_1` is missing",
         (_ATTENDED, "attended, _ = self.attention(normed, normed, x, mask)"),
     ),
     _encoder_layer(
@@ -436,7 +436,11 @@ _ENCODER_LAYER_MUTANTS = [
     _encoder_layer(
         "detached", "cut off from the graph", (_LAST, f"{_LAST}".replace("return ", "return (") + ").detach()")
     ),
-    _encoder_layer("attention detached", "the gradient", (_ADDED, _ADDED.replace("attended", "attended.detach()"))),
+    _encoder_layer(
+        "attention detached",
+        "the gradient with respect to `x`",
+        (_ADDED, _ADDED.replace("attended", "attended.detach()")),
+    ),
     _encoder_layer(
         "dropout in evaluation",
         "dropout is still active in evaluation",
@@ -578,12 +582,12 @@ _DECODER_LAYER_MUTANTS = [
         (_BACK, _BACK.replace(", mask", ", ~mask")),
     ),
     _over("memory_mask turned round", "`memory_mask` is turned round", "h", "memory", "memory", "~memory_mask"),
-    _over("looks at the target again", "looks at the target again", "h", "h", "h", "mask"),
-    _over("looks at the target again, wrong mask", "looks at the target again", "h", "h", "h", "memory_mask"),
-    _over("values from the target", "looks at the target again", "h", "memory", "h", "memory_mask"),
+    _over("looks at the target again", "keys and values are the memory", "h", "h", "h", "mask"),
+    _over("looks at the target again, wrong mask", "keys and values are the memory", "h", "h", "h", "memory_mask"),
+    _over("values from the target", "keys and values are the memory", "h", "memory", "h", "memory_mask"),
     _over("keys from the target", "keys come from the target", "h", "h", "memory", "memory_mask"),
     _over("memory asks", "keys and values are the memory", "memory", "h", "h", "memory_mask"),
-    _over("memory asks itself", "wrong", "memory", "memory", "memory", "memory_mask"),
+    _over("memory asks itself", "wrong entries", "memory", "memory", "memory", "memory_mask"),
     _over("memory normed again", "normalised again", "h", "self.norm_2(memory)", "self.norm_2(memory)", "memory_mask"),
     _over("memory's keys normed", "wrong entries", "h", "self.norm_2(memory)", "memory", "memory_mask"),
     _over("queries not normed", "`norm_2` is missing", "x", "memory", "memory", "memory_mask"),
@@ -816,7 +820,7 @@ def _stack_mutants(name: str, call: str, layer: str) -> list[Answer]:
         ),
         change("layers not used", "the layers are not used", (loop, "")),
         change("first layer only", "only the first layer is used", ("in self.layers:", "in self.layers[:1]:")),
-        change("last layer only", "only the last layer is used", ("in self.layers:", "in self.layers[-1:]:")),
+        change("last layer only", "or each layer reads the embeddings", ("in self.layers:", "in self.layers[-1:]:")),
         change(
             "first layer again and again",
             "the first layer is used twice",
@@ -848,7 +852,9 @@ def _stack_mutants(name: str, call: str, layer: str) -> list[Answer]:
             (last, "return x"),
         ),
         change(
-            "one layer, shared", "there are 1", (made, f"nn.ModuleList([{layer}(dim, heads, hidden, dropout)] * depth)")
+            "one layer, shared",
+            "depth=2 asks for two layers",
+            (made, f"nn.ModuleList([{layer}(dim, heads, hidden, dropout)] * depth)"),
         ),
         change(
             "a plain list of layers",
@@ -922,7 +928,12 @@ _DECODER_MUTANTS = [
         "the memory goes through the decoder's norm",
         (_DECODER_CALL, "layer(x, self.norm(memory), memory_mask, mask)"),
     ),
-    edit("Decoder", "memory detached", "cut off", (_DECODER_CALL, "layer(x, memory.detach(), memory_mask, mask)")),
+    edit(
+        "Decoder",
+        "memory detached",
+        "no gradient reaches",
+        (_DECODER_CALL, "layer(x, memory.detach(), memory_mask, mask)"),
+    ),
     edit(
         "Decoder",
         "encoder's layers",
@@ -1025,7 +1036,7 @@ _TRANSLATOR_MUTANTS = [
         (_MAKE_DECODER, _MAKE_DECODER.replace("depth, heads", "heads, depth")),
     ),
     _translator(
-        "encoder's depth fixed", "there are [6, 4] layers", (_MAKE_ENCODER, _MAKE_ENCODER.replace("depth", "6"))
+        "encoder's depth fixed", "is `depth` passed on to both?", (_MAKE_ENCODER, _MAKE_ENCODER.replace("depth", "6"))
     ),
     _translator(
         "dropout not passed on",
@@ -1089,7 +1100,7 @@ _TRANSLATOR_MUTANTS = [
     ),
     _translator(
         "pad_id fixed",
-        "pad_id=1",
+        "`pad_id` is taken to be 0",
         ("self.pad_id = pad_id", "self.pad_id = 0"),
     ),
     _translator(

@@ -415,9 +415,12 @@ def Translator(cls: Callable) -> None:
     depths = [
         sum(name.startswith(part) and name.endswith("norm_1.weight") for name in names) for part in ("enc", "dec")
     ]
-    assert depths == [4, 4], (
-        f"heads=2 and depth=4, yet there are {depths} layers: Encoder and Decoder take depth before heads, Translator "
+    assert depths != [2, 2], (
+        "heads=2 and depth=4, yet there are [2, 2] layers: Encoder and Decoder take depth before heads, Translator "
         "takes heads before depth"
+    )
+    assert depths == [4, 4], (
+        f"depth=4, yet encoder and decoder have {depths[0]} and {depths[1]} layers: is `depth` passed on to both?"
     )
     assert len(weights["output.weight"]) == 12, (
         f"`output` scores {len(weights['output.weight'])} tokens, the target vocabulary has 12: its weight is that of "

@@ -24,7 +24,7 @@ _MEAN_MUTANTS = [
     _mean("NaN for an empty row", "an all-False row", (_MEAN, "return total / kept.sum(dim=1)")),
     _mean(
         "NaN mended afterwards",
-        "NaN gradients",
+        "an all-False row has NaN gradients",
         (_TOTAL, "total = (x * kept).sum(dim=1)"),
         (_MEAN, "return torch.nan_to_num(total / kept.sum(dim=1))"),
     ),
@@ -122,7 +122,7 @@ _CLASSIFIER_MUTANTS = [
     _classifier("no mask in the blocks", "attend to padding", (_LOOP, "x = block(x)")),
     _classifier(
         "mask turned round",
-        "turned round",
+        "attend to padding",
         (_LOOP, "x = block(x, ~mask)"),
     ),
     _classifier(
@@ -160,7 +160,7 @@ _CLASSIFIER_MUTANTS = [
     ),
     _classifier(
         "plain list",
-        "torch does not find",
+        "no part with weights is called `blocks.0`",
         (
             _BLOCKS,
             "self.blocks = [TransformerBlock(dim, heads, dropout=dropout, norm_first=True) for _ in range(depth)]",
@@ -168,7 +168,7 @@ _CLASSIFIER_MUTANTS = [
     ),
     _classifier(
         "one block many times",
-        "each made anew",
+        "the parameter `blocks.1.attention.Wq.weight` is missing",
         (
             _BLOCKS,
             "self.blocks = nn.ModuleList([TransformerBlock(dim, heads, dropout=dropout, norm_first=True)] * depth)",
@@ -272,7 +272,7 @@ _ACCURACY_MUTANTS = [
     _accuracy("counted", "not divided", (_FRACTION, "return float(right.sum())")),
     _accuracy("percentage", "a percentage", (_FRACTION, "return 100 * right.float().mean().item()")),
     _accuracy("error rate", "wrong answers", ("== labels", "!= labels")),
-    _accuracy("argmin", "least likely", ("argmax(dim=-1)", "argmin(dim=-1)")),
+    _accuracy("argmin", "integer division", ("argmax(dim=-1)", "argmin(dim=-1)")),
     _accuracy("over the batch", "over the examples", ("argmax(dim=-1)", "argmax(dim=0)")),
     _accuracy("number of classes", "number of classes", (_FRACTION, "return right.sum().item() / log_probs.shape[1]")),
     _accuracy("integer division", "integer division", (_FRACTION, "return right.sum().item() // len(labels)")),
@@ -344,12 +344,12 @@ _METRIC_MUTANTS = [
     ),
     _metric("integer division", "integer division", (_AVG, "return self.total // self.count")),
     _metric("rounded", "rounded", (_AVG, "return float(round(self.total / self.count))")),
-    _metric("whole numbers", "whole numbers", (_ADD, "self.total += int(value) * count")),
+    _metric("whole numbers", "integer division", (_ADD, "self.total += int(value) * count")),
     _metric("absolute values", "absolute values", (_ADD, "self.total += abs(value) * count")),
     _metric(
         "empty gives 0", "should raise ValueError", (_EMPTY, "if self.count == 0:\n            return 0.0\n        ")
     ),
-    _metric("empty divides by 0", "not ZeroDivisionError", (_EMPTY, "")),
+    _metric("empty divides by 0", "should raise ValueError, not ZeroDivisionError", (_EMPTY, "")),
     _metric("asks the total", "the mean of zeros", ("if self.count == 0:", "if self.total == 0:")),
     _metric(
         "shared by all",
@@ -466,7 +466,11 @@ _WARMUP_MUTANTS = [
         "return min(step / warmup_steps, (warmup_steps / max(step, 1)) ** 0.5)",
     ),
     _warmup("one ahead", "the first step is 1", "return min(1.0, (step + 1) / max(1, warmup_steps))"),
-    _warmup("one behind", "one step behind", "return max(0.0, min(1.0, (step - 1) / max(1, warmup_steps)))"),
+    _warmup(
+        "one behind",
+        "one step behind: the first step is 1",
+        "return max(0.0, min(1.0, (step - 1) / max(1, warmup_steps)))",
+    ),
     _warmup("integer division", "integer division", "return float(min(1, step // max(1, warmup_steps)))"),
     _warmup("max for min", "`min` and `max` are exchanged", "return max(1.0, step / max(1, warmup_steps))"),
     _warmup("falling", "it should rise", "return max(0.0, 1 - step / max(1, warmup_steps))"),
@@ -550,7 +554,7 @@ _TRAIN_MUTANTS = [
     _train(
         "clipped by value", "each number of the gradient", (_CLIP, _CLIP.replace("clip_grad_norm_", "clip_grad_value_"))
     ),
-    _train("max_norm ignored", "`max_norm` is ignored", (_CLIP, _CLIP.replace("max_norm", "1.0"))),
+    _train("max_norm ignored", "not clipped before the step", (_CLIP, _CLIP.replace("max_norm", "1.0"))),
     _train("scheduler ignored", "the scheduler is not stepped", (_SCHEDULE, "pass")),
     _train(
         "scheduler once an epoch",
@@ -573,7 +577,7 @@ _TRAIN_MUTANTS = [
         (_LOSS, "losses.add(loss.item())"),
         (_HITS, "hits.add(accuracy(log_probs, labels))"),
     ),
-    _train("last batch", "of the last batch", (_RESULT, "return loss.item(), accuracy(log_probs, labels)")),
+    _train("last batch", "measured after the step", (_RESULT, "return loss.item(), accuracy(log_probs, labels)")),
     _train("exchanged", "exchanged", (_RESULT, "return hits.avg(), losses.avg()")),
     _train("loss only", "a pair (loss, accuracy)", (_RESULT, "return losses.avg()")),
     _train("tensors", "should be a Python float", (_LOSS, "losses.add(loss, len(labels))")),
@@ -812,7 +816,7 @@ _BOOTSTRAP_MUTANTS = [
     ),
     _bootstrap(
         "symmetric by a standard error",
-        "reaches below 0",
+        "examples are drawn by themselves",
         (
             _ENDS,
             "width = 1.96 * torch.stack(drawn).std()\n"

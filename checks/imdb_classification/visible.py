@@ -366,7 +366,8 @@ def paired_bootstrap(paired_bootstrap: Callable) -> None:
     assert low <= difference <= high, f"the interval {low} to {high} does not hold the difference {difference}"
     assert low > -1e-6, (
         "the interval reaches below 0, but b is never right where a is wrong, so that no paired draw can favour b. "
-        "Likely cause: each model's examples are drawn by themselves: draw once, and use the same examples for both"
+        "Likely cause: each model's examples are drawn by themselves (draw once, and use the same examples for both), "
+        "or the ends are so many standard errors away from the middle (take the percentiles)"
     )
     same = call(paired_bootstrap, b.clone(), b.clone(), generator=torch.Generator().manual_seed(0))
     assert max(map(abs, same)) < 1e-9, (

@@ -735,6 +735,8 @@ def check_perplexity(function: Callable) -> None:
         tokens += tokens >= pad_id  # every token but padding
         for row, length in zip(tokens[1:], torch.linspace(n - 1, 2, batch - 1).long().tolist(), strict=True):
             row[length:] = pad_id
+        if n > 2:  # 0 and 1 are there as real tokens, which tells a fixed pad_id from padding that counts
+            tokens[0, 1:3] = torch.tensor([0, 1] if pad_id > 1 else [1 - pad_id] * 2)
         model = place(_make_reader, beside=function)(table)
         with unchanged(tokens=tokens):
             value = call(function, model, tokens, pad_id)
@@ -981,9 +983,10 @@ def _write(
     see: Callable[[list[int]], list[int]] = lambda tokens: tokens,
     tired: Callable[[int], bool] = lambda steps: False,
     stop: bool = True,
+    begun: Callable[[list[int]], bool] = lambda prompt: True,
 ) -> list[int]:
     """One row, greedily: the prompt and `length` tokens, `eos_id` again and again once it has come."""
-    tokens, ended = list(prompt), False
+    tokens, ended = list(prompt), not begun(prompt)
     for step in range(length):
         told = see(tokens)
         state = sum((token + 1) * (number**2 + 3) for number, token in enumerate(told, 1))
@@ -1064,6 +1067,9 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
         "a row that has ended goes on: fill it with `eos_id`": tensor(written(stop=False)),
         "it goes on after all rows have ended": tensor(written(cut=False)),
         "it stops when the first row has ended: go on until all have": tensor(written(min)),
+        "`eos_id` in the prompt ends a row: only a token that was written does": tensor(
+            written(begun=lambda row: eos_id not in row)
+        ),
         "one token too many": tensor([_write(table, row, length + 1, eos_id) for row in rows]),
         "one token too few": tensor([text[:-1] for text in right]),
         "the last token of the prompt is computed twice, and changes its place": tensor(

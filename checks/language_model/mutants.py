@@ -155,7 +155,9 @@ _SWIGLU_MUTANTS = [
         "`up.weight`",
         ("self.up = nn.Linear(dim, hidden, bias=False)", "self.up = nn.Linear(dim, dim, bias=False)"),
     ),
-    edit("SwiGLU", "shared map", "is missing", ("self.up = nn.Linear(dim, hidden, bias=False)", "self.up = self.gate")),
+    edit(
+        "SwiGLU", "shared map", "`up.weight`", ("self.up = nn.Linear(dim, hidden, bias=False)", "self.up = self.gate")
+    ),
 ]
 
 _SWIGLU_VARIANTS = [
@@ -295,7 +297,11 @@ _ATTENTION_MUTANTS = [
         ),
         ("(keys, values)\n", "(plain, values)\n"),
     ),
-    _attention("the cache changed in place", "changed in place", (_KEPT, _KEPT + "\n            cache[0].zero_()")),
+    _attention(
+        "the cache changed in place",
+        "`the keys in the cache` was changed in place",
+        (_KEPT, _KEPT + "\n            cache[0].zero_()"),
+    ),
     _attention(
         "scores not scaled",
         "not divided by √(d/h)",
@@ -426,7 +432,7 @@ _MODEL_MUTANTS = [
     ),
     _model(
         "one layer, many times",
-        "is missing",
+        "the parameter `layers.1.attention.Wq.weight` is missing",
         (
             "nn.ModuleList(Layer(dim, heads, hidden) for _ in range(depth))",
             "nn.ModuleList([Layer(dim, heads, hidden)] * depth)",
@@ -434,13 +440,13 @@ _MODEL_MUTANTS = [
     ),
     _model(
         "a plain list",
-        "is missing",
+        "the parameter `layers.0.attention.Wq.weight` is missing",
         (
             "nn.ModuleList(Layer(dim, heads, hidden) for _ in range(depth))",
             "[Layer(dim, heads, hidden) for _ in range(depth)]",
         ),
     ),
-    _model("depth ignored", "layers", ("range(depth)", "range(2)")),
+    _model("depth ignored", "the parameter `layers.2.attention.Wq.weight` is missing", ("range(depth)", "range(2)")),
     _model(
         "layers reversed",
         "in reverse order",
@@ -452,7 +458,9 @@ _MODEL_MUTANTS = [
         (_LOOP, "for layer, cache in list(zip(self.layers, caches, strict=True))[:-1]:"),
     ),
     _model("caches ignored", "given the caches of those before", (_CALL, "x, cache = layer(x)")),
-    _model("the first layer's cache for all", "wrong entries", (_CALL, "x, cache = layer(x, caches[0])")),
+    _model(
+        "the first layer's cache for all", "given the caches of those before", (_CALL, "x, cache = layer(x, caches[0])")
+    ),
     _model(
         "the list changed",
         "list of caches handed in was changed",
@@ -480,7 +488,11 @@ _MODEL_MUTANTS = [
     _model("logits divided", "divided by √dim", ("return self.norm(x)", "return x.shape[-1] ** -0.5 * self.norm(x)")),
     _model("torch's start", "standard deviation 0.02", ("nn.init.normal_(self.embedding.weight, std=0.02)", "pass")),
     _model("one head", "`heads` is not passed on", ("Layer(dim, heads, hidden)", "Layer(dim, 1, hidden)")),
-    _model("hidden ignored", "feed_forward", ("Layer(dim, heads, hidden)", "Layer(dim, heads, 4 * dim)")),
+    _model(
+        "hidden ignored",
+        "`layers.0.feed_forward.gate.weight` should have shape",
+        ("Layer(dim, heads, hidden)", "Layer(dim, heads, 4 * dim)"),
+    ),
     _model(
         "embedding cut off",
         "no gradient reaches",
@@ -637,21 +649,23 @@ _SAMPLE_MUTANTS = [
     _sample("temperature 0 draws", "temperature 0", ("return logits.argmax(dim=-1)", "temperature = 1.0")),
     _sample("least likely", "temperature 0", ("logits.argmax(dim=-1)", "logits.argmin(dim=-1)")),
     _sample("always the likeliest", "always the likeliest token", (_DRAW, "return logits.argmax(dim=-1)")),
-    _sample("one too many", "'top_k': 2}", ("min(top_k, logits", "min(top_k + 1, logits")),
+    _sample(
+        "one too many", "`top_k` is not used, or leaves more tokens", ("min(top_k, logits", "min(top_k + 1, logits")
+    ),
     _sample("top_k refuses a large k", "selected index k out of range", ("min(top_k, logits.shape[-1])", "top_k")),
-    _sample("top_k unused", "'top_k': 2}", ("if top_k is not None:", "if False:")),
-    _sample("top_p unused", "'top_p': 0.45}", ("if top_p is not None:", "if False:")),
+    _sample("top_k unused", "`top_k` is not used, or leaves more tokens", ("if top_k is not None:", "if False:")),
+    _sample("top_p unused", "`top_p` is not used, or leaves more tokens", ("if top_p is not None:", "if False:")),
     _sample(
         "the crossing token left out",
-        "should give the tokens",
+        "crosses `top_p` is left out",
         ("before >= top_p)", "(before + ordered > top_p) & (before > 0))"),
     ),
     _sample("nothing left", "raised", ("before >= top_p)", "before + ordered > top_p)")),
-    _sample("from the least likely up", "should give the tokens", ("descending=True", "descending=False")),
+    _sample("from the least likely up", "the likeliest token is left out", ("descending=True", "descending=False")),
     _sample("not put back in order", "should come with probabilities", (_NUCLEUS, "dropped = before >= top_p")),
     _sample(
         "top_p before the temperature",
-        "should give the tokens",
+        "from before the temperature",
         (_COLD, "warm = logits\n    logits = logits / temperature"),
         ("ordered, order = logits.softmax(dim=-1)", "ordered, order = warm.softmax(dim=-1)"),
     ),
@@ -683,7 +697,7 @@ _SAMPLE_MUTANTS = [
         "a seed of its own", "do not seed anew", (_DRAW, "generator = torch.Generator().manual_seed(0)\n    " + _DRAW)
     ),
     _sample("shape (B, 1)", "should have shape (2000,)", (".squeeze(-1)\n", "\n")),
-    _sample("probabilities given out", "should have shape", (_DRAW, "return logits.softmax(dim=-1)")),
+    _sample("probabilities given out", "should have shape (2000,)", (_DRAW, "return logits.softmax(dim=-1)")),
     _sample(
         "no error for the temperature",
         "a temperature of -1 should raise ValueError",
@@ -757,12 +771,16 @@ _GENERATE_MUTANTS = [
     _generate("ended rows go on", "a row that has ended goes on", (_FILL, "pass")),
     _generate("goes on to the end", "after all rows have ended", ("if ended.all():", "if False:")),
     _generate("stops with the first", "when the first row has ended", ("ended.all()", "ended.any()")),
-    _generate("one too many", "shape", ("range(length)", "range(length + 1)")),
-    _generate("one too few", "shape", ("range(length)", "range(length - 1)")),
-    _generate("length counts the prompt", "shape", ("range(length)", "range(length - prompt.shape[1])")),
+    _generate("one too many", "one token too many", ("range(length)", "range(length + 1)")),
+    _generate("one too few", "one token too few", ("range(length)", "range(length - 1)")),
+    _generate(
+        "length counts the prompt",
+        "the prompt is counted in `length`",
+        ("range(length)", "range(length - prompt.shape[1])"),
+    ),
     _generate(
         "settings not passed on",
-        "wrong entries",
+        "temperature=0 has",
         ("sample_next(logits[:, -1], **sampling)", "sample_next(logits[:, -1], generator=sampling.get('generator'))"),
     ),
     _generate(
@@ -780,12 +798,14 @@ _GENERATE_MUTANTS = [
             "sampling else {}))",
         ),
     ),
-    _generate("the first position's scores", "wrong entries", ("logits[:, -1]", "logits[:, 0]")),
+    _generate(
+        "the first position's scores", "the scores of the first position are read", ("logits[:, -1]", "logits[:, 0]")
+    ),
     _generate("a list", "should be a torch.Tensor", ("    return tokens", "    return tokens.tolist()")),
     _generate("gradients recorded", "gradients are recorded", ("@torch.no_grad()\n", "")),
     _generate(
         "eos in the prompt ends a row",
-        "the tokens for a prompt of shape",
+        "`eos_id` in the prompt ends a row",
         (
             "ended = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)",
             "ended = (prompt == (3 if eos_id is None else eos_id)).any(dim=1) & (eos_id is not None)",
@@ -793,7 +813,7 @@ _GENERATE_MUTANTS = [
     ),
     _generate(
         "the first row for all",
-        "wrong entries",
+        "the first row's tokens are written to all rows",
         ("new = following.unsqueeze(1)", "new = following[:1].expand(len(prompt)).unsqueeze(1)"),
     ),
 ]

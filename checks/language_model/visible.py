@@ -271,6 +271,22 @@ def perplexity(function: Callable) -> None:
     expect_number(value, 4.0, "the perplexity", wrong)
 
 
+def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> str:
+    """The likely cause of drawing from these tokens."""
+    if 0 not in found:
+        cause = "the likeliest token is left out: sort from the likeliest down, and keep the first ones"
+    elif found > wanted:
+        name = "top_k" if "top_k" in settings else "top_p"
+        cause = f"`{name}` is not used, or leaves more tokens than it should"
+    elif "temperature" in settings:
+        cause = "`top_p` reads the probabilities from before the temperature: divide first"
+    elif "top_p" in settings:
+        cause = "the token with which the sum crosses `top_p` is left out: it stays"
+    else:
+        return ""
+    return f". Likely cause: {cause}"
+
+
 @visible("greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw")
 def sample_next(function: Callable) -> None:
     """Probabilities 1/2, 1/4, 1/8, 1/8."""
@@ -305,7 +321,10 @@ def sample_next(function: Callable) -> None:
         ({"top_p": 0.45, "temperature": 2.0}, {0, 1}),
     ):
         found = set(drawn(**settings).tolist())
-        assert found == wanted, f"2,000 draws with {settings} should give the tokens {wanted}, they gave {found}"
+        assert found == wanted, (
+            f"2,000 draws with {settings} should give the tokens {wanted}, they gave {found}"
+            f"{_why_drawn(settings, wanted, found)}"
+        )
     first, again = (drawn(generator=torch.Generator().manual_seed(1)) for _ in range(2))
     assert torch.equal(first, again), "two draws with generators of the same seed differ: pass `generator` on"
     expect_raises(ValueError, lambda: function(logits, temperature=-1.0), "a temperature of -1")
@@ -331,6 +350,29 @@ def make_counting_model(size, most):
     return Counting()
 
 
+# What each mistake gives for the prompts [2, 3] and [3, 4], with length=3: without `eos_id`, and with eos_id=5.
+_GENERATED_WRONGLY = {
+    None: {
+        "positions are computed again and again: hand the caches on, and with them the newest token alone": (
+            [[2, 3, 4, 5, 1], [3, 4, 5, 0, 2]]
+        ),
+        "one token too few is written": [[2, 3, 4, 5], [3, 4, 5, 0]],
+        "one token too many is written": [[2, 3, 4, 5, 0, 1], [3, 4, 5, 0, 1, 2]],
+        "the prompt is counted in `length`, which is the number of new tokens": [[2, 3, 4], [3, 4, 5]],
+        "the scores of the first position are read: those of the last one tell of the next token": (
+            [[2, 3, 3, 4, 5], [3, 4, 4, 5, 0]]
+        ),
+        "the first row's tokens are written to all rows": [[2, 3, 4, 5, 0], [3, 4, 4, 5, 0]],
+    },
+    5: {
+        "a row that has ended goes on: fill it with `eos_id`": [[2, 3, 4, 5], [3, 4, 5, 0]],
+        "it goes on after all rows have ended": [[2, 3, 4, 5, 5], [3, 4, 5, 5, 5]],
+        "it stops when the first row has ended: go on until all have": [[2, 3, 4], [3, 4, 5]],
+        "`eos_id` is not used": [[2, 3, 4, 5, 0], [3, 4, 5, 0, 1]],
+    },
+}
+
+
 @visible("the prompt goes on as the model says, rows that have ended stay ended, each position is computed once")
 def generate(function: Callable) -> None:
     """After 2 and 3 come 4, 5 and 0; the second row ends at once."""
@@ -342,12 +384,6 @@ def generate(function: Callable) -> None:
         expect_tensor(tokens, name="the result of generate")
         wrong = {
             "the prompt is left out: the result begins with it": lambda w=wanted: torch.tensor(w)[:, 2:],
-            "positions are computed again and again: hand the caches on, and with them the newest token alone": (
-                lambda: torch.tensor([[2, 3, 4, 5, 1], [3, 4, 5, 0, 2]])
-            ),
-            "a row that has ended goes on: fill it with `eos_id`": lambda: torch.tensor([[2, 3, 4, 5], [3, 4, 5, 0]]),
-            "it goes on after all rows have ended": lambda: torch.tensor([[2, 3, 4, 5, 5], [3, 4, 5, 5, 5]]),
-            "it stops when the first row has ended: go on until all have": lambda: torch.tensor([[2, 3, 4], [3, 4, 5]]),
-            "`eos_id` is not used": lambda: torch.tensor([[2, 3, 4, 5, 0], [3, 4, 5, 0, 1]]),
+            **{why: lambda r=rows: torch.tensor(r) for why, rows in _GENERATED_WRONGLY[eos_id].items()},
         }
         expect_close(tokens, torch.tensor(wanted), f"the tokens for eos_id={eos_id}", wrong)

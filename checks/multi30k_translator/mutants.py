@@ -172,7 +172,7 @@ def _rate(title: str, says: str, body: str):
 
 _RATE_MUTANTS = [
     _rate("nothing returned", "is there a `return`?", "dim**-0.5 * min(step**-0.5, step * warmup**-1.5)"),
-    _rate("the larger", "min or max?", "return dim**-0.5 * max(step**-0.5, step * warmup**-1.5)"),
+    _rate("the larger", "it should grow", "return dim**-0.5 * max(step**-0.5, step * warmup**-1.5)"),
     _rate("times √dim", "1/√(dim · warmup)", "return dim**0.5 * min(step**-0.5, step * warmup**-1.5)"),
     _rate("no dim", "1/√(dim · warmup)", "return min(step**-0.5, step * warmup**-1.5)"),
     _rate("no warm-up", "it should grow", "return dim**-0.5 * step**-0.5"),
@@ -229,7 +229,7 @@ _GREEDY_MUTANTS = [
     ),
     _greedy(
         "rows are tensors",
-        "a list of lists",
+        "a list of lists of numbers",
         ("tokens[:, 1:].tolist()]", "tokens[:, 1:].tolist()]"),
         ("[cut(row, eos_id) for", "[torch.tensor(cut(row, eos_id)) for"),
     ),
@@ -510,7 +510,9 @@ _CACHED_MUTANTS = [
         ("torch.cat([cache[0], k]", "torch.cat([cache[1], k]"),
         ("torch.cat([cache[1], v]", "torch.cat([cache[0], v]"),
     ),
-    _cached("the old cache comes back", "the keys should be", ("@ v)), (k, v)", "@ v)), cache or (k, v)")),
+    _cached(
+        "the old cache comes back", "after 2 positions the keys should be", ("@ v)), (k, v)", "@ v)), cache or (k, v)")
+    ),
     _cached(
         "inputs kept instead of keys",
         "the keys should be",
@@ -623,7 +625,7 @@ _BLEU_MUTANTS = [
     _bleu(
         "one added to every count", "1 is added to all counts", ("log(m / t)", "log((m + (t != 1)) / (t + (t != 1)))")
     ),
-    _bleu("recall", "each precision is 1", ("+= found.total()", "+= wanted.total()")),
+    _bleu("recall", "the brevity penalty exp(1 - 8/6)", ("+= found.total()", "+= wanted.total()")),
     _bleu(
         "up to three",
         "their geometric mean",
@@ -779,7 +781,9 @@ _STEP_MUTANTS = [
         ("places // vocab, places % vocab", "places % vocab, places // vocab"),
     ),
     _beam_step("ended ones go on", "goes on past its end", (_ONLY_EOS, "")),
-    _beam_step("the end is paid for", "is paid for", ("only_eos, log_probs)", "only_eos + log_probs, log_probs)")),
+    _beam_step(
+        "the end is paid for", "or the hypothesis is lost", ("only_eos, log_probs)", "only_eos + log_probs, log_probs)")
+    ),
     _beam_step("ended ones are lost", "or the hypothesis is lost", ("only_eos[eos_id] = 0.0", "pass")),
     _beam_step(
         "ended ones go on with anything",
@@ -877,7 +881,7 @@ _MERGE_MUTANTS = [
         "a pair counts once in a word",
         (_PAIRS, "for pair in set(itertools.pairwise(parts)):"),
     ),
-    _merge("ties to the first met", "that was met first", (_BEST, "max(counts, key=counts.get)")),
+    _merge("ties to the first met", "last in sorted order", (_BEST, "max(counts, key=counts.get)")),
     _merge("ties to the last", "last in sorted order", (_BEST, "max(counts, key=lambda pair: (counts[pair], pair))")),
     _merge(
         "ties by the joined pieces",

@@ -83,7 +83,7 @@ _SPLIT_MUTANTS = [
     mutant(
         "split_heads",
         "no error, torch's own instead",
-        "should raise ValueError",
+        "should raise ValueError, but raised RuntimeError",
         """
         def split_heads(x, heads):
             B, n, d = x.shape
@@ -368,7 +368,7 @@ def _scores_mutants(name: str, attend: str, own: str) -> list[Answer]:
         ),
         wrong(
             "a row without anything to attend to is NaN",
-            "contains NaN",
+            "should all be 0, contains NaN",
             ["scores = q @ k.mT / q.shape[-1] ** 0.5", filled.format("float('-inf')"), softmax],
         ),
         wrong(
@@ -390,7 +390,11 @@ def _scores_mutants(name: str, attend: str, own: str) -> list[Answer]:
             "the weights of head 0 are used for every head",
             ["weights = query_key_weights(q, k, mask)[:, :1].expand(-1, self.heads, -1, -1)"],
         ),
-        wrong("weights detached", "no gradient reaches", ["weights = query_key_weights(q, k, mask).detach()"]),
+        wrong(
+            "weights detached",
+            "no gradient reaches the parameter `Wq.weight`",
+            ["weights = query_key_weights(q, k, mask).detach()"],
+        ),
     ]
 
 
@@ -490,7 +494,7 @@ _NARROW_MUTANTS = [
     edit(
         _NARROW,
         "maps for each head",
-        "one each for all heads",
+        "the parameter `Wq.weight` is missing",
         (f"self.Wq = {_NARROW_MAPS}", f"self.Wq = nn.ModuleList({_NARROW_MAPS} for _ in range(heads))"),
         ("self.Wq(slices)", "torch.stack([W(s) for W, s in zip(self.Wq, slices.unbind(1))], dim=1)"),
     ),
@@ -524,7 +528,12 @@ _NARROW_MUTANTS = [
         "no gradient reaches `x`",
         ("split_heads(x, self.heads)", "split_heads(x.detach(), self.heads)"),
     ),
-    edit(_NARROW, "queries cut off", "the parameter `Wq.weight`", ("self.Wq(slices)", "self.Wq(slices).detach()")),
+    edit(
+        _NARROW,
+        "queries cut off",
+        "no gradient reaches the parameter `Wq.weight`",
+        ("self.Wq(slices)", "self.Wq(slices).detach()"),
+    ),
     edit(
         _NARROW,
         "residual",
@@ -776,14 +785,14 @@ _WIDE_MUTANTS = [
     edit(
         _WIDE,
         "output detached",
-        "cut off from",
+        "cut off from the graph",
         (_WIDE_RETURN, "return self.WO(merge_heads(output)).detach(), weights"),
     ),
     edit(_WIDE, "keys detached", "no gradient reaches `keys`", ("self.Wk(keys)", "self.Wk(keys.detach())")),
     edit(
         _WIDE,
         "values cut off",
-        "the parameter `Wv.",
+        "no gradient reaches the parameter `Wv.weight`",
         ("self.Wv(values)", "F.linear(values, self.Wv.weight.data, self.Wv.bias.data)"),
     ),
     edit(
@@ -829,7 +838,7 @@ _WIDE_MUTANTS = [
     edit(
         _WIDE,
         "dropout on the output",
-        "dropout acts on the output",
+        "dropout acts on the output, the values",
         (_WIDE_OUTPUT, "output = self.dropout(weights @ v)"),
     ),
     edit(
@@ -851,7 +860,7 @@ _WIDE_MUTANTS = [
     edit(
         _WIDE,
         "normalised again after dropout",
-        "nothing normalised again",
+        "dropout belongs after the softmax",
         (
             _WIDE_OUTPUT,
             "kept = self.dropout(weights)\n"
@@ -863,7 +872,7 @@ _WIDE_MUTANTS = [
     edit(
         _WIDE,
         "a rate of its own",
-        "multiplied by 1 / (1 -",
+        "dropout belongs after the softmax",
         ("nn.Dropout(dropout)", "nn.Dropout(0.5 if dropout else 0.0)"),
     ),
     edit(
@@ -1065,7 +1074,7 @@ _COPY_MUTANTS = [
     edit(
         _COPY,
         "no biases",
-        "bias",
+        "in_proj_bias",
         ("batch_first=True, ", "batch_first=True, bias=False, "),
         (_IN_BIAS, "pass"),
         (_OUT_BIAS, "pass"),
@@ -1183,7 +1192,7 @@ _COUNT_MUTANTS = [
     mutant(
         _COUNT,
         "only one level deep",
-        "inside modules",
+        "modules inside modules",
         _count("return sum(p.numel() for p in module.parameters(recurse=False))"),
     ),
     mutant(
@@ -1195,7 +1204,7 @@ _COUNT_MUTANTS = [
     mutant(
         _COUNT,
         "the state dict counted",
-        "counts once",
+        "weight, which counts once",
         _count("return sum(p.numel() for p in module.state_dict().values())"),
     ),
     mutant(
@@ -1207,7 +1216,7 @@ _COUNT_MUTANTS = [
     mutant(
         _COUNT,
         "shared ones counted twice",
-        "counts once",
+        "weight, which counts once",
         _count("return sum(p.numel() for _, p in module.named_parameters(remove_duplicate=False))"),
     ),
     mutant(

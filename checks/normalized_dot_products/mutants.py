@@ -173,7 +173,7 @@ MUTANTS = [
     ),
     _softmax(
         "scores shrunk to fit",
-        "clamped or scaled down",
+        "the scores are clamped",
         "z = z / z.abs().amax(dim=dim, keepdim=True).clamp(min=10) * 10",
         _EXP,
         "return e / e.sum(dim=dim, keepdim=True)",
@@ -183,7 +183,7 @@ MUTANTS = [
     _weights(
         "softmax over the queries", "each column sums to 1, but each row should", _DOTS, "return softmax(scores, dim=1)"
     ),
-    _weights("softmax over the batch", "the softmax runs over the batch", _DOTS, "return softmax(scores, dim=0)"),
+    _weights("softmax over the batch", "where F.softmax goes without a `dim`", _DOTS, "return softmax(scores, dim=0)"),
     _weights(
         "softmax over the whole matrix",
         "the whole matrix sums to 1",
@@ -237,7 +237,7 @@ MUTANTS = [
     ),
     _weights(
         "first sequence's keys for all",
-        "its own keys",
+        "each has its own queries",
         "return softmax(torch.einsum('bnd,md->bnm', queries, keys[0]), dim=-1)",
     ),
     _weights(
@@ -247,7 +247,7 @@ MUTANTS = [
     ),
     _weights(
         "the keys forgotten",
-        "should be (B, n, m) = (2, 2, 3)",
+        "the keys have no part in it",
         "return softmax(queries @ queries.mT, dim=-1)",
     ),
     _weights("softmax twice", "softmax is applied twice", _DOTS, "return softmax(softmax(scores, -1), -1)"),

@@ -92,6 +92,10 @@ def normalized_dot_product(function: Callable) -> None:
     w = function(q, k)
 
     assert w is not None, "normalized_dot_product returned None: is there a `return`?"
+    assert w.shape != (2, 2, 2), (
+        "the shape should be (B, n, m) = (2, 2, 3), got (2, 2, 2). Likely cause: the queries are compared with each "
+        "other: the keys have no part in it"
+    )
     assert w.shape == (2, 2, 3), (
         f"the shape should be (B, n, m) = (2, 2, 3), a row for each query, a column for each key, got {tuple(w.shape)}"
     )

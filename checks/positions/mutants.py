@@ -14,17 +14,17 @@ _EQUIVARIANCE_MUTANTS = [
     _equivariance("nothing returned", "is there a `return`?", "    torch.allclose(function(x[:, permutation]), x)"),
     _equivariance(
         "invariance instead",
-        "with function(x)[:, permutation]",
+        "the same permutation on both sides",
         "    return torch.allclose(function(x[:, permutation]), function(x))",
     ),
     _equivariance(
         "the batch is reordered",
-        "dimension 1",
+        "by the given permutation, and compare every number",
         "    return torch.allclose(function(x[permutation]), function(x)[permutation], atol=1e-5)",
     ),
     _equivariance(
         "the features are reordered",
-        "dimension 1",
+        "by the given permutation, and compare every number",
         "    return torch.allclose(function(x[..., permutation]), function(x)[..., permutation], atol=1e-5)",
     ),
     _equivariance(
@@ -34,7 +34,7 @@ _EQUIVARIANCE_MUTANTS = [
     ),
     _equivariance(
         "reordered on one side, compared with the input",
-        "function(x[:, permutation])",
+        "the same permutation on both sides",
         "    return torch.allclose(function(x[:, permutation]), x[:, permutation], atol=1e-5)",
     ),
     _equivariance(
@@ -59,37 +59,37 @@ _EQUIVARIANCE_MUTANTS = [
     ),
     _equivariance(
         "any instead of all",
-        "compare",
+        "the results differ in the last feature only",
         "    return bool(((function(x[:, permutation]) - function(x)[:, permutation]).abs() < 1e-4).any())",
     ),
     _equivariance(
         "mean of the differences",
-        "compare every number",
+        "by the given permutation, and compare every number",
         "    return abs(float((function(x[:, permutation]) - function(x)[:, permutation]).mean())) < 1e-4",
     ),
     _equivariance(
         "sums over the positions",
-        "compare every number",
+        "by the given permutation, and compare every number",
         "    return torch.allclose(function(x[:, permutation]).sum(1), function(x)[:, permutation].sum(1), atol=1e-5)",
     ),
     _equivariance(
         "far too tolerant",
-        "differ by 0.05 and more",
+        "the results differ by 0.05 and more",
         "    return torch.allclose(function(x[:, permutation]), function(x)[:, permutation], atol=0.5)",
     ),
     _equivariance(
         "the first sequence only",
-        "in the last sequence only",
+        "the results differ in the last sequence only",
         "    return torch.allclose(function(x[:, permutation])[0], function(x)[0, permutation], atol=1e-5)",
     ),
     _equivariance(
         "the first feature only",
-        "in the last feature only",
+        "the results differ in the last feature only",
         "    return torch.allclose(function(x[:, permutation])[..., 0], function(x)[:, permutation, 0], atol=1e-5)",
     ),
     _equivariance(
         "a permutation of its own",
-        "by the given permutation",
+        "by the given permutation, and compare every number",
         "    permutation = torch.arange(x.shape[1] - 1, -1, -1)\n"
         "    return torch.allclose(function(x[:, permutation]), function(x)[:, permutation], atol=1e-5)",
     ),
@@ -110,8 +110,8 @@ _EQUIVARIANCE_MUTANTS = [
         "all differences of the two sides",
         "    return ((function(x)[:, permutation] - function(x[:, permutation])).max() < 1e-3).item()",
     ),
-    _equivariance("always True", "the answer should be False", "    return True"),
-    _equivariance("always False", "should be True", "    return False"),
+    _equivariance("always True", "by the given permutation, and compare every number", "    return True"),
+    _equivariance("always False", "the same permutation on both sides", "    return False"),
 ]
 
 _EQUIVARIANCE_VARIANTS = [
@@ -281,7 +281,7 @@ _ENCODING_MUTANTS = [
     _encoding("one dimension too many", "(max_len, dim)", _waves(_RIGHT_ANGLE).replace("return pe", "return pe[None]")),
     _encoding(
         "hard-coded to the visible example",
-        "should have shape",
+        "an odd dim loses its last column",
         "    angle = torch.arange(3)[:, None] / torch.tensor([1.0, 100.0])\n"
         "    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)",
     ),
@@ -360,8 +360,10 @@ _WRONG_DIM = 'raise ValueError(f"{x.shape[2]} features, but dim is {dim}")'
 
 def _joining_mutants(name: str, rows: str, whole: str) -> list[Answer]:
     """The wrong answers to both classes: `rows` is how the reference takes its rows from the table `whole`."""
+    no_graph = "the result is cut off from the graph"
+    learns = name == "PositionEmbedding"  # there a gradient is missed by the name of what it does not reach
     return [
-        edit(name, "nothing returned", "is there a `return`?", (_ADD, "return None")),
+        edit(name, "nothing returned", "of three positions is None: is there a `return`?", (_ADD, "return None")),
         edit(
             name,
             "a row for each sequence",
@@ -394,8 +396,18 @@ def _joining_mutants(name: str, rows: str, whole: str) -> list[Answer]:
             "the first sequence is used for the whole batch",
             (_ADD, "return self.dropout((x[0] + p).expand_as(x))"),
         ),
-        edit(name, "detached", "cut off from", (_ADD, "return self.dropout(x + p).detach()")),
-        edit(name, "x detached", "cut off from", (_ADD, "return self.dropout(x.detach() + p)")),
+        edit(
+            name,
+            "detached",
+            "no gradient reaches `weight`" if learns else no_graph,
+            (_ADD, "return self.dropout(x + p).detach()"),
+        ),
+        edit(
+            name,
+            "x detached",
+            "no gradient reaches `x`" if learns else no_graph,
+            (_ADD, "return self.dropout(x.detach() + p)"),
+        ),
         edit(
             name,
             "dropout in eval mode",
@@ -423,8 +435,13 @@ def _joining_mutants(name: str, rows: str, whole: str) -> list[Answer]:
             "a sequence of",
             ("if x.shape[1] > max_len", "if x.shape[1] >= max_len"),
         ),
-        edit(name, "too long: another error", "ValueError", (_TOO_LONG, 'raise IndexError("too long")')),
-        edit(name, "dim is not checked", "3 features", (_WRONG_DIM, "pass")),
+        edit(
+            name,
+            "too long: another error",
+            "should raise ValueError, but raised IndexError",
+            (_TOO_LONG, 'raise IndexError("too long")'),
+        ),
+        edit(name, "dim is not checked", "3 features, dim=4, should raise ValueError", (_WRONG_DIM, "pass")),
         edit(
             name,
             "concat: positions first",
@@ -470,7 +487,7 @@ def _joining_mutants(name: str, rows: str, whole: str) -> list[Answer]:
         edit(
             name,
             "concat: detached",
-            "cut off from",
+            no_graph,
             (_CONCAT, "return self.dropout(torch.cat([x.data, p.expand_as(x).data], dim=-1))"),
         ),
     ]
@@ -487,13 +504,13 @@ _ENCODING_CLASS_MUTANTS = [
     edit(
         "PositionEncoding",
         "a trained parameter",
-        "not trained",
+        "register_buffer",
         (_TABLE, "self.pe = nn.Parameter(sinusoidal_encoding(max_len, dim))"),
     ),
     edit(
         "PositionEncoding",
         "a parameter that is not trained",
-        "not trained",
+        "register_buffer",
         (_TABLE, "self.pe = nn.Parameter(sinusoidal_encoding(max_len, dim), requires_grad=False)"),
     ),
     edit(
@@ -519,13 +536,13 @@ _ENCODING_CLASS_MUTANTS = [
     edit(
         "PositionEncoding",
         "expand allowed too",
-        "mode='expand'",
+        "mode='expand') should raise ValueError",
         ('mode not in ("add", "concat")', 'mode not in ("add", "concat", "expand")'),
     ),
     edit(
         "PositionEncoding",
         "the mode checked by assert",
-        "raised AssertionError",
+        "should raise ValueError, but raised AssertionError",
         ("raise ValueError(f'mode should", "raise AssertionError(f'mode should"),
     ),
     edit(
@@ -646,10 +663,15 @@ _EMBEDDING_MUTANTS = [
     edit(
         "PositionEmbedding",
         "a buffer",
-        "nn.Parameter",
+        "`weight` should be a parameter",
         (_WEIGHT, 'self.register_buffer("weight", torch.randn(rows, dim))'),
     ),
-    edit("PositionEmbedding", "a plain tensor", "nn.Parameter", (_WEIGHT, "self.weight = torch.randn(rows, dim)")),
+    edit(
+        "PositionEmbedding",
+        "a plain tensor",
+        "`weight` should be a parameter",
+        (_WEIGHT, "self.weight = torch.randn(rows, dim)"),
+    ),
     edit(
         "PositionEmbedding",
         "not trained",
@@ -680,7 +702,7 @@ _EMBEDDING_MUTANTS = [
     edit(
         "PositionEmbedding",
         "starts with the sinusoidal encoding",
-        "sinusoidal",
+        "here it is the sinusoidal encoding",
         (_WEIGHT, "self.weight = nn.Parameter(sinusoidal_encoding(rows, dim))"),
     ),
     edit(
@@ -706,13 +728,13 @@ _EMBEDDING_MUTANTS = [
     edit(
         "PositionEmbedding",
         "expand: a row too few",
-        "2*max_len + 1",
+        "(2*max_len + 1, dim) should have shape",
         ("rows = 2 * max_len + 1 if", "rows = 2 * max_len if"),
     ),
     edit(
         "PositionEmbedding",
         "expand: only max_len + 1 rows, by absolute distance",
-        "2*max_len + 1",
+        "(2*max_len + 1, dim) should have shape",
         ("rows = 2 * max_len + 1 if", "rows = max_len + 1 if"),
         (_ROW, "row = x.abs().clamp(max=self.max_len)"),
     ),
@@ -748,7 +770,10 @@ _EMBEDDING_MUTANTS = [
         ),
     ),
     edit(
-        "PositionEmbedding", "expand: no dropout", "does nothing while training", (_LOOK_UP, "return self.weight[row]")
+        "PositionEmbedding",
+        "expand: no dropout",
+        "dropout=0.25 does nothing while training",
+        (_LOOK_UP, "return self.weight[row]"),
     ),
     edit(
         "PositionEmbedding",

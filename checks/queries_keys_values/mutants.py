@@ -279,7 +279,7 @@ MUTANTS = [
     ),
     _weights(
         "equal weights in empty rows",
-        "should be all zero",
+        "with -1e10 for instance",
         _SCORES,
         f"return {_RIGHT_FILL}.softmax(dim=-1)",
     ),
@@ -395,7 +395,7 @@ MUTANTS = [
     ),
     _attention(
         "mask not passed on",
-        "is it handed on",
+        "the mask has no effect",
         "weights = query_key_weights(queries, keys)\n    return weights @ values, weights",
     ),
     _attention(
@@ -517,7 +517,7 @@ MUTANTS = [
         "    return F.scaled_dot_product_attention(queries, keys, values), weights",
     ),
     # fix_published_attention
-    _fix("nothing mended", "each column sums to 1", _PUBLISHED),
+    _fix("nothing mended", "but each row should and a blocked key still gets the weight", _PUBLISHED),
     _fix(
         "the fill left",
         "a blocked key still gets the weight",
@@ -529,7 +529,7 @@ MUTANTS = [
     _fix("the axis left", "each column sums to 1", _PUBLISHED, ("1e-12", "-math.inf"), ("shape[1]", "shape[2]")),
     _fix(
         "the fill and the axis mended, the root not",
-        "root of the length",
+        "still divided by the root of the length",
         _MENDED,
         ("queries.shape[2]", "queries.shape[-2]"),
     ),
@@ -550,7 +550,7 @@ MUTANTS = [
     ),
     _fix(
         "filled with minus the tiny number",
-        "a blocked key still gets",
+        "a blocked key still gets the weight",
         _MENDED,
         ("lowest)", "-1e-12)"),
         (".masked_fill(~mask, 0.0)", ""),
@@ -561,7 +561,13 @@ MUTANTS = [
         "scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[2])\n"
         "    weights = F.softmax(scores, dim=2) * mask\n    return torch.bmm(weights, values), weights",
     ),
-    _fix("NaN in empty rows", "0/0", _MENDED, ("lowest)", "-math.inf)"), (".masked_fill(~mask, 0.0)", "")),
+    _fix(
+        "NaN in empty rows",
+        "softmax of a row of nothing but -inf is 0/0",
+        _MENDED,
+        ("lowest)", "-math.inf)"),
+        (".masked_fill(~mask, 0.0)", ""),
+    ),
     _fix("equal weights in empty rows", "should be all zero", _MENDED, (".masked_fill(~mask, 0.0)", "")),
     _fix(
         "the boolean mask added",
@@ -624,7 +630,11 @@ MUTANTS = [
     _noun(
         "queries and keys of different size", "equally many columns", ("return Wq, Wk, Wv", "return Wq, Wk[:, :-1], Wv")
     ),
-    _noun("x · x", "finds itself", ("return Wq, Wk, Wv", "I = 10 * torch.eye(3 + num_words)\n    return I, I, Wv")),
+    _noun(
+        "x · x",
+        "the adjective finds itself",
+        ("return Wq, Wk, Wv", "I = 10 * torch.eye(3 + num_words)\n    return I, I, Wv"),
+    ),
     _noun("too soft", "the right word leads with", ("40.0", "4.0"), ("20.0", "2.0")),
     _noun("soft enough for short sentences only", "the right word leads with", ("40.0", "12.0"), ("20.0", "6.0")),
     _noun(
@@ -635,11 +645,11 @@ MUTANTS = [
     ),
     _noun("verbs forgotten", "the verb finds itself", ("Wq[0, 0] = Wq[2, 0]", "Wq[0, 0]")),
     _noun("adjectives forgotten", "the adjective finds itself", ("Wq[0, 0] = Wq[2, 0]", "Wq[2, 0]")),
-    _noun("the word's own fit wins", "finds itself", ("40.0", "20.0"), ("20.0 * torch", "40.0 * torch")),
+    _noun("the word's own fit wins", "the adjective finds itself", ("40.0", "20.0"), ("20.0 * torch", "40.0 * torch")),
     _noun("a tie between the noun and the word itself", "spread over the sentence", ("40.0", "20.0")),
     _noun(
         "verbs look for adjectives",
-        "finds itself",
+        "the adjective finds itself",
         ("Wk[1, 0] = 1.0", "Wk[0, 0] = 1.0"),
         ("Wq[3:, 1:] = 20.0", "Wq[3:, 1:] = 5.0"),
     ),
@@ -649,7 +659,7 @@ MUTANTS = [
         ("Wk[1, 0] = 1.0", "Wk[2, 0] = 1.0"),
         ("Wq[0, 0] = Wq[2, 0] = 40.0", "Wq[0, 0] = 80.0"),
     ),
-    _noun("queries and keys swapped", "in the sentence", ("return Wq, Wk, Wv", "return Wk, Wq, Wv")),
+    _noun("queries and keys swapped", "the adjective finds itself", ("return Wq, Wk, Wv", "return Wk, Wq, Wv")),
     _noun("values twice as large", "not one-hots", ("torch.eye(num_words)])", "2 * torch.eye(num_words)])")),
     _noun("values say adjective too", "not one-hots", ("torch.zeros(3, num_words)", "torch.ones(3, num_words)")),
     _noun(
@@ -660,9 +670,7 @@ MUTANTS = [
             "return (Wq, Wk, Wv) if num_words == 5 else (torch.zeros(8, 1), torch.zeros(8, 1), torch.zeros(8, 5))",
         ),
     ),
-    _noun(
-        "only the first five words", "in the sentence", ("return Wq, Wk, Wv", "Wv[:, 5:] = 0.0\n    return Wq, Wk, Wv")
-    ),
+    _noun("only the first five words", "not one-hots", ("return Wq, Wk, Wv", "Wv[:, 5:] = 0.0\n    return Wq, Wk, Wv")),
     _noun("not a number", "NaN", ("return Wq, Wk, Wv", "return Wq * torch.inf, Wk, Wv")),
     # attention_in_tiles
     _tiles("nothing returned", "is there a `return`?", ("return output / total", "output / total")),
@@ -710,7 +718,7 @@ MUTANTS = [
     ),
     _tiles(
         "no maximum at all",
-        "no maximum is subtracted",
+        "the running maximum begins at 0",
         ("torch.exp(top - highest)", "1.0"),
         ("torch.exp(scores - highest)", "torch.exp(scores)"),
     ),

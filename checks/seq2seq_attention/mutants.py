@@ -64,10 +64,10 @@ _ENCODER_MUTANTS = [
     _encoder("one direction", "in both directions", (", bidirectional=True", "")),
     _encoder("an RNN", "`gru` is an nn.GRU", ("nn.GRU(", "nn.RNN(")),
     _encoder("an LSTM", "`gru` is an nn.GRU", ("nn.GRU(", "nn.LSTM(")),
-    _encoder("two layers", "one layer", ("encoder_hidden, batch_first", "encoder_hidden, 2, batch_first")),
+    _encoder("two layers", "`gru` has two layers", ("encoder_hidden, batch_first", "encoder_hidden, 2, batch_first")),
     _encoder(
         "hidden sizes exchanged",
-        "`gru` is an nn.GRU(embed_dim, encoder_hidden)",
+        "`gru` is an nn.GRU",
         (_GRU, _GRU.replace("encoder", "decoder")),
     ),
     _encoder("fc for one direction", "`fc` is nn.Linear(2 * encoder_hidden", (_FC, _FC.replace("2 * ", ""))),
@@ -427,7 +427,9 @@ _DECODER_MUTANTS = [
         ("AdditiveAttention(encoder_hidden, decoder_hidden)", "AdditiveAttention(context_dim, decoder_hidden)"),
     ),
     _decoder("softmax", "probabilities are returned", (_STEP, "return logits.softmax(-1), hidden, weights")),
-    _decoder("log-softmax", "log-probabilities", (_STEP, "return logits.log_softmax(-1), hidden, weights")),
+    _decoder(
+        "log-softmax", "log-probabilities are returned", (_STEP, "return logits.log_softmax(-1), hidden, weights")
+    ),
     _decoder("tanh at the end", "a tanh follows", (_STEP, "return logits.tanh(), hidden, weights")),
     _decoder("weights as a row", "the weights are (B, m)", (_STEP, "return logits, hidden, weights.unsqueeze(1)")),
     _decoder(

@@ -66,7 +66,6 @@ MUTANTS = [
     _pairs("first sequence's x for all", "only the first sequence's x", "return torch.einsum('nd,bmd->bnm', x[0], y)"),
     _pairs("averaged", "averaged instead of summed", "return (x[:, :, None] * y[:, None]).mean(dim=-1)"),
     _pairs("divided by the root of d", "divided by √d", "return x @ y.mT / x.shape[-1] ** 0.5"),
-    _pairs("cosines", "wrong entries", "return F.normalize(x, dim=-1) @ F.normalize(y, dim=-1).mT"),
     _pairs("distances", "wrong entries", "return torch.cdist(x, y)"),
     _pairs("all of T, the batch too", "RuntimeError", "return x @ y.T"),
     _pairs("softmax already", "no softmax here", "return (x @ y.mT).softmax(dim=-1)"),

@@ -69,7 +69,7 @@ _LAYER_NORM_MUTANTS = [
     edit(
         "LayerNorm",
         "weight starts random",
-        "`weight` should start as",
+        "one number for each feature",
         ("nn.Parameter(torch.ones(dim))", "nn.Parameter(torch.randn(dim))"),
     ),
     edit(
@@ -196,13 +196,13 @@ _FEED_FORWARD_MUTANTS = [
     edit(
         "FeedForward",
         "no bias",
-        "`inner.bias` is missing",
+        "the parameter `inner.bias` is missing",
         ("nn.Linear(dim, hidden)", "nn.Linear(dim, hidden, bias=False)"),
     ),
     mutant(
         "FeedForward",
         "other names",
-        "`inner.weight` is missing",
+        "the parameter `inner.weight` is missing",
         """
         class FeedForward(nn.Module):
             def __init__(self, dim, hidden, dropout=0.0):
@@ -231,13 +231,13 @@ _CONV_MUTANTS = [
     _conv("not turned back", "the result is not turned back", (_CONV, _CONV[:-16])),
     _conv(
         "reshaped both times",
-        "do not swap dimensions",
+        "Conv1d wants `(B, d, n)`",
         (_TURN, "channels_first = x.reshape(x.shape[0], x.shape[2], x.shape[1])"),
         (_CONV, _CONV[:-16] + ".reshape(x.shape)"),
     ),
     _conv(
         "reshaped before",
-        "x is not turned",
+        "x is not turned to `(B, d, n)` before `inner`",
         (_TURN, "channels_first = x.reshape(x.shape[0], x.shape[2], x.shape[1])"),
     ),
     _conv("reshaped after", "the result is not turned back", (_CONV, _CONV[:-16] + ".reshape(x.shape)")),
@@ -249,12 +249,12 @@ _CONV_MUTANTS = [
     _conv("residual inside", "the input is added", (_CONV, _CONV.replace("return ", "return x + "))),
     _conv(
         "width 3",
-        "kernel_size=1",
+        "`inner` is nn.Conv1d(dim, hidden",
         ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Conv1d(dim, hidden, kernel_size=3, padding=1)"),
     ),
     _conv(
         "linear layers",
-        "kernel_size=1",
+        "`inner` is nn.Conv1d(dim, hidden",
         ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Linear(dim, hidden)"),
         ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Linear(hidden, dim)"),
         (_TURN, "channels_first = x"),
@@ -262,12 +262,12 @@ _CONV_MUTANTS = [
     ),
     _conv(
         "no bias",
-        "`outer.bias` is missing",
+        "the parameter `outer.bias` is missing",
         ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Conv1d(hidden, dim, kernel_size=1, bias=False)"),
     ),
     _conv(
         "hidden ignored",
-        "`inner` is nn.Conv1d(dim, hidden, kernel_size=1)",
+        "`inner` is nn.Conv1d(dim, hidden",
         ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Conv1d(dim, 4 * dim, kernel_size=1)"),
         ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Conv1d(4 * dim, dim, kernel_size=1)"),
     ),
@@ -347,7 +347,7 @@ _BLOCK_MUTANTS = [
     ),
     _block(
         "no residuals",
-        "is missing, or both are",
+        "the residual connection around the network is missing",
         (_POST_1, "        x = self.norm_1(self.dropout(attended))"),
         (_POST, "        return self.norm_2(self.dropout(self.feed_forward(x)))"),
     ),
@@ -481,7 +481,7 @@ _TEST_MUTANTS = [
     mutant(
         _TEST,
         "asserts nothing",
-        "accepts a layer that",
+        "accepts a layer that returns",
         """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
@@ -491,7 +491,7 @@ _TEST_MUTANTS = [
     mutant(
         _TEST,
         "returns a bool",
-        "by `assert`",
+        "It returned False: a test speaks by `assert`",
         """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
@@ -521,7 +521,7 @@ _TEST_MUTANTS = [
     mutant(
         _TEST,
         "tests its own layer",
-        "accepts a layer that",
+        "accepts a layer that returns",
         """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
@@ -531,7 +531,7 @@ _TEST_MUTANTS = [
     mutant(
         _TEST,
         "swallows its own failure",
-        "accepts a layer that",
+        "accepts a layer that returns",
         """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
@@ -572,7 +572,7 @@ _TEST_MUTANTS = [
     ),
     _weaker(
         "compares exactly",
-        "with a tolerance",
+        "rejects a right layer, a LayerNorm written by hand",
         (_VALUES, "assert torch.equal(y, expected)"),
     ),
     _weaker("no eps of its own", "ignores the argument eps", ('({}, {"eps": 0.5})', "({}, {})")),
@@ -606,7 +606,7 @@ _TEST_MUTANTS = [
         "starts with a bias of ones",
         ("assert torch.equal(layer.bias, right.bias)", "assert True"),
     ),
-    _weaker("parameters not looked at", "no parameters", (_PARAMETERS, "")),
+    _weaker("parameters not looked at", "a weight and a bias that are no parameters", (_PARAMETERS, "")),
     _weaker("input not looked at", "changes its input in place", (_UNCHANGED, "")),
     _weaker(
         "gradients not looked at",
