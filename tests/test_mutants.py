@@ -1,4 +1,7 @@
-"""Each wrong answer fails with its message, each right one passes: on real objects and through the grader."""
+"""Each wrong answer fails with its message and is named for its own mistake, each right one passes.
+
+On real objects and through the grader.
+"""
 
 import contextlib
 import shutil
@@ -9,6 +12,7 @@ import pytest
 
 from autograder.course import proof
 from autograder.course.curriculum import find_course, reference_modules
+from autograder.course.mistakes import catalogue, name_mistake
 from autograder.isolation.sandbox import Limits, Sandbox
 
 COURSE = find_course()
@@ -39,6 +43,13 @@ def test_in_a_notebook(chapter, exercise):
         honest = [answer for answer in own(chapter, exercise) if not answer.forged]
         verdicts = [proof.judge_in_notebook(notebook, answer, SEED) for answer in honest]
     assert [proof.complaint(v) for v in verdicts if not v.as_meant] == []
+    known = catalogue(honest)[exercise.name]
+    misnamed = [
+        f"{v.answer.title!r} says {v.answer.says!r}, but is taken for {found.says!r}: {v.message}"
+        for v in verdicts
+        if v.answer.says and (found := name_mistake(v.message, known)).says != v.answer.says
+    ]
+    assert misnamed == []
 
 
 @pytest.fixture(scope="module")
