@@ -15,7 +15,6 @@ import bleach
 import nbformat
 from bleach.css_sanitizer import CSSSanitizer
 from jinja2 import Environment, FileSystemLoader
-from latex2mathml.converter import convert
 from markupsafe import Markup
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook, MissingEntry
@@ -27,16 +26,13 @@ from autograder.course import gradebook
 from autograder.course.batch import HandIn, read_verdicts
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
+from autograder.course.prose import folded_hints, formatted
 from autograder.course.standing import refresh_penalties
-from autograder.pages import markdown
 from autograder.plain import shown
 from autograder.submission import repair
 
 # Beyond this an answer or a message is cut short: a page is read on a phone.
 _LONGEST = 20_000
-_FORMULA = re.compile(
-    r"(?P<code>```.*?```|`[^`\n]*`)|\$\$(?P<block>.+?)\$\$|(?<![\\$])\$(?P<inline>[^$\n]+?(?:\n[^$\n]+?)*)\$", re.DOTALL
-)
 _MAP_TAGS = ["div", "table", "caption", "tbody", "tr", "td"]
 _MAP_STYLES = CSSSanitizer(
     allowed_css_properties=[
@@ -153,48 +149,7 @@ def _about(cell: NotebookNode) -> dict:
 
 
 def _hints(handed_out: NotebookNode) -> dict[str, list[Markup]]:
-    """The folded hints below each exercise."""
-    hints: dict[str, list[Markup]] = {}
-    current = ""
-    for cell in handed_out.cells:
-        if _about(cell).get("solution"):
-            current = _about(cell)["grade_id"]
-        elif current and cell.cell_type == "markdown":
-            if cell.source.lstrip().startswith("<details>"):
-                hints.setdefault(current, []).append(formatted(cell.source))
-            elif cell.source.lstrip().startswith("#"):
-                current = ""
-    return hints
-
-
-def formatted(source: str) -> Markup:
-    """The course's own Markdown as HTML that needs nothing beside it: formulas as MathML, pictures as their text.
-
-    Args:
-        source: of a cell in `solutions/`, never of a student's.
-    """
-    formulas: list[str] = []
-
-    def keep(found: re.Match) -> str:
-        if found["code"]:
-            return found[0]
-        block = found["block"]
-        math = convert(block or found["inline"], display="block" if block else "inline")
-        formulas.append(f'<div class="scroll" tabindex="0">{math}</div>' if block else math)
-        return f"\ue000{len(formulas) - 1}\ue001"
-
-    page = markdown({}, _FORMULA.sub(keep, source))
-    page = re.sub(r'<a class="anchor-link".*?</a>', "", page)
-    page = re.sub(r'<a href="(?!https?:)[^"]*"[^>]*>(.*?)</a>', r"\1", page, flags=re.DOTALL)
-    page = re.sub(r"<img\b[^>]*>", _described, page)
-    page = re.sub(r"<(/?)h(\d)[^>]*>", lambda found: f"<{found[1]}h{min(int(found[2]) + 2, 6)}>", page)
-    page = page.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
-    return Markup(re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], page))
-
-
-def _described(image: re.Match) -> str:
-    alt = re.search(r'alt="([^"]*)"', image[0])
-    return f"<em>[picture: {alt[1]}]</em>" if alt and alt[1] else "<em>[picture]</em>"
+    return {name: [formatted(text) for text in texts] for name, texts in folded_hints(handed_out.cells).items()}
 
 
 def render_chapter(handed_out: NotebookNode) -> Markup:

@@ -29,6 +29,7 @@ from autograder.course.batch import RECEIPT
 from autograder.course.curriculum import Chapter, Course, CourseError, Exercise
 from autograder.course.files import replace_file
 from autograder.course.mistakes import Mistake, catalogue, name_mistake
+from autograder.course.prose import first_hint, folded_hints, formatted
 from autograder.course.standing import hand_in_times
 from autograder.plain import cell, shown
 
@@ -85,7 +86,7 @@ class ExerciseInsight:
         discrimination: correlation with the rest of the student's marks; None where it cannot be told.
         remark: why it tells nobody apart, if it does not.
         to_mark: answers that wait for a mark by hand.
-        hint: the nudge that the chapter itself gives.
+        hint: the nudge that the chapter itself gives, as Markdown.
     """
 
     name: str
@@ -183,12 +184,12 @@ def run(course: Course, chapters: list[Chapter], nbgrader: NbGrader | None = Non
     with gradebook.open_gradebook(nbgrader) as book:
         marks = read_marks(book)
     known = {chapter.folder: mistakes_of(chapter) for chapter in chapters}
-    hints = {chapter.folder: read_hints(course.solution(chapter), chapter) for chapter in chapters}
+    hints = {chapter.folder: read_hints(course.solution(chapter)) for chapter in chapters}
     insights = look_into(nbgrader.coursedir.course_id, chapters, verdicts, marks, known, hints)
     page = page_of(nbgrader)
     page.parent.mkdir(parents=True, exist_ok=True)
     replace_file(page, render(insights).encode(errors="backslashreplace"))
-    data = json.dumps(insights, default=vars, indent=1, ensure_ascii=False) + "\n"
+    data = json.dumps(insights, default=vars, ensure_ascii=False) + "\n"
     replace_file(page.with_suffix(".json"), data.encode(errors="backslashreplace"))
     _write_csv(page.with_suffix(".csv"), insights)
     return page
@@ -218,7 +219,7 @@ def read_verdicts(nbgrader: NbGrader, chapters: Iterable[Chapter]) -> list[Verdi
         root, _, rest = pattern.partition("*")
         for receipt in sorted(Path(root).glob(f"*{rest}/{RECEIPT}")):
             try:
-                read = json.loads(receipt.read_text(encoding="utf-8"))
+                read = json.loads(receipt.read_bytes())
             except (OSError, ValueError):
                 continue  # half gone: the next run of `grade` writes it anew
             student = receipt.relative_to(root).parts[0]
@@ -250,19 +251,10 @@ def read_marks(book: Gradebook) -> Marks:
     return marks
 
 
-def read_hints(source: Path, chapter: Chapter) -> dict[str, str]:
-    """The first folded hint below each exercise of a chapter, as text."""
-    hints: dict[str, str] = {}
-    current = ""
-    names = {exercise.name for exercise in chapter.exercises}
-    for part in json.loads(source.read_text(encoding="utf-8"))["cells"]:
-        name = part["metadata"].get("nbgrader", {}).get("grade_id", "")
-        current = name if name in names else current
-        text = "".join(part["source"])
-        folded = re.search(r"<details>\s*<summary>Hint[^<]*</summary>(.*?)</details>", text, re.DOTALL)
-        if current and folded and part["cell_type"] == "markdown":
-            hints.setdefault(current, " ".join(folded[1].split()))
-    return hints
+def read_hints(source: Path) -> dict[str, str]:
+    """The first hint below each exercise of a chapter, as Markdown."""
+    folded = folded_hints(json.loads(source.read_bytes())["cells"])
+    return {name: first_hint(texts) for name, texts in folded.items()}
 
 
 def look_into(
@@ -488,7 +480,7 @@ def render(insights: Insights) -> str:
     templates = Environment(
         loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
-    templates.filters |= {"percent": _percent, "points_of": _points_of}
+    templates.filters |= {"percent": _percent, "points_of": _points_of, "formatted": formatted}
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("insights.html").render(insights=insights, style=style, most=SHOWN)
 
@@ -501,7 +493,7 @@ def _shown(value: object) -> object:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
+    return "–" if share is None else f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
 def _points_of(line: Line) -> list[str]:

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from autograder import cli
 from autograder.answers import Answer
-from autograder.course import example_class, feedback
+from autograder.course import example_class
+from autograder.course.prose import formatted
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -88,7 +89,7 @@ def test_comments_points_and_penalties_are_on_the_page(course, graded):
 
 def test_the_courses_own_text_needs_nothing_beside_it():
     text = "# A\n\n$d$ and `$d$` ![a map](x.svg) [there](02.ipynb) [site](https://example.org)\n\n$$x^2$$"
-    page = feedback.formatted(text)
+    page = formatted(text)
     assert page.count("<math") == 2 and "<code>$d$</code>" in page
     assert "[picture: a map]" in page and "<img" not in page
     assert "02.ipynb" not in page and 'href="https://example.org"' in page
