@@ -241,7 +241,7 @@ _GREEDY_MUTANTS = [
         "nothing counts after eos_id",
         ("[cut(row, eos_id) for", "[[t for t in row if t != eos_id] for"),
     ),
-    _greedy("stops with the first sentence", "should repeat the source", ("finished.all()", "finished.any()")),
+    _greedy("stops with the first sentence", "when the first sentence has ended", ("finished.all()", "finished.any()")),
     _greedy(
         "the first position's scores",
         "the scores of the first position are read",
@@ -252,7 +252,7 @@ _GREEDY_MUTANTS = [
         "only the newest token is given",
         ("model.decode(tokens,", "model.decode(tokens if source.max() == 11 else tokens[:, -1:],"),
     ),
-    _greedy("one step too few", "should repeat the source", ("range(max_len)", "range(max_len - 1)")),
+    _greedy("one step too few", "one step too few", ("range(max_len)", "range(max_len - 1)")),
     _greedy("one step too many", "max_len", ("range(max_len)", "range(max_len + (max_len > 4))")),
     _greedy(
         "begins with 2 whatever bos_id",
@@ -265,7 +265,7 @@ _GREEDY_MUTANTS = [
         ("following == eos_id", "following == 3"),
         ("cut(row, eos_id)", "cut(row, 3)"),
     ),
-    _greedy("the least likely", "should repeat the source", (".argmax(dim=-1)", ".argmin(dim=-1)")),
+    _greedy("the least likely", "the least likely token is taken", (".argmax(dim=-1)", ".argmin(dim=-1)")),
     _greedy(
         "reads the source anew at each step",
         "`encode` was called",

@@ -105,7 +105,13 @@ def greedy_decode(function: Callable) -> None:
     assert not any(row[:2] == [8, 1] for row in result), (
         "nothing counts after eos_id: cut there, do not just take it out"
     )
-    assert result == [[5, 6, 7], [8], [9, 4, 6, 7]], f"an echo should repeat the source, got {result}"
+    causes = {
+        "one step too few: up to `max_len` tokens are written": [[5, 6, 7], [8], [9, 4, 6]],
+        "it stops when the first sentence has ended: go on until all have": [[5, 6], [8], [9, 4]],
+        "the least likely token is taken: `argmax`": [[0] * 4] * 3,
+    }
+    cause = next((f". Likely cause: {why}" for why, given in causes.items() if result == given), "")
+    assert result == [[5, 6, 7], [8], [9, 4, 6, 7]], f"an echo should repeat the source, got {result}{cause}"
 
 
 Step = tuple[Tensor, Tensor, Tensor]
