@@ -208,7 +208,8 @@ def mend(course: Course, chapter: Chapter, console: Console) -> None:
         if not mended.problems:
             return
         backup = _replace(path, json.dumps(mended.notebook, indent=1, ensure_ascii=False) + "\n")
-        told = f"{len(mended.problems)} things; the old notebook is {backup.name}"
+        count = len(mended.problems)
+        told = f"{count} thing{'s' * (count != 1)}; the old notebook is {backup.name}"
         console.print(f"[bold]{chapter.folder}[/] mended, {told}")
     console.print("If it is open in JupyterLab: File, Reload Notebook from Disk.")
 
