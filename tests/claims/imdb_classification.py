@@ -225,7 +225,7 @@ CLAIMS = [
         "without them the transformer is the last of the table",
         lambda _: (
             recorded("without first vectors", TAKEN_APART)[0]
-            == min(run["values"]["accuracy"] for run in records(TAKEN_APART) if "kind" not in run)
+            == min(run["values"]["accuracy"] for run in records(TAKEN_APART) if "kind" not in run and run["seed"] == 0)
         ),
     ),
     Claim(
