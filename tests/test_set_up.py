@@ -1,9 +1,11 @@
 """Setting the environment up: what is refused, what a set-up that breaks off leaves behind, and a whole one."""
 
+import ast
 import importlib.util
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -164,6 +166,17 @@ def test_a_reason_is_one_line(set_up):
         set_up.reason("ERROR: No matching distribution found for x\nnotice\n") == "No matching distribution found for x"
     )
     assert set_up.reason("") == "it failed and said nothing"
+
+
+@pytest.mark.parametrize("target", ["lab", "test", "test-fast", "grade", "release", "book", "bench", "lock"])
+def test_no_target_installs_system_packages(target):
+    """What is missing is named, with the command that installs it; to run that is the reader's decision."""
+    shown = subprocess.run(["make", "--dry-run", target], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert "environment/set_up.py" in shown.stdout
+    assert not re.search(r"\b(sudo|apt|apt-get|dnf|brew)\b", shown.stdout)
+    program = ast.parse((REPOSITORY / "environment/set_up.py").read_text())
+    words = {node.value for node in ast.walk(program) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert not words & {"sudo", "apt", "apt-get", "dnf", "brew"}
 
 
 @pytest.mark.skipif("SET_UP_PYTHONS" not in os.environ, reason="minutes and gigabytes: `make test-set-up` runs it")

@@ -515,7 +515,7 @@ def _exception(described: dict, most: int) -> Exception:
     kinds = [getattr(builtins, str(kind), None) for kind in described["types"]]
     kinds = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
     if not kinds:  # SystemExit and its like would end the grader
-        kinds, message = [RuntimeError], f"{name}: {message}"
+        kinds, message = [RuntimeError], f"{name}: {message}" if message else name
     for kind in [*kinds, Exception]:
         try:
             error = kind(message)
