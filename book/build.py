@@ -35,6 +35,8 @@ MENTION = re.compile(
     r"|\b[Cc]hapter (?P<number>\d+)\b(?!\.\d)",
     re.MULTILINE | re.DOTALL,
 )
+# A formula in a line, before a punctuation mark that should not begin the next line: a word joiner keeps them together.
+INLINE_MATH = re.compile(r'(<span class="math">[^<]*</span>)(?=[,.;:!?)])')
 # What the course's own functions draw, for cells in which they alone say it.
 LOOKS = "the attention map of a translation: for each English word, how much it looked at each German one"
 DRAWN_BY = {
@@ -43,6 +45,8 @@ DRAWN_BY = {
     "show_map(": LOOKS,
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"
+# A figure with more pixels than this beside each other has labels too small for a phone, unless it scrolls there.
+WIDE, VERY_WIDE = 800, 1000
 
 
 def main(folder: Path = BOOK / "_build") -> int:
@@ -66,7 +70,8 @@ def main(folder: Path = BOOK / "_build") -> int:
     for page in site.glob("**/*.html"):
         # What is folded is called by the words that are seen on it, for those who listen to the page too.
         text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace(' aria-label="Toggle hidden content"', ""), encoding="utf-8")
+        text = text.replace(' aria-label="Toggle hidden content"', "")
+        page.write_text(INLINE_MATH.sub(r"\1&#8288;", text), encoding="utf-8")
     if status == 0:
         print(f"The book is ready: open {site / 'index.html'}")
     return status
@@ -216,11 +221,21 @@ def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, pre
         return _folded(cell, "check")
     outputs = [shown for output in cell.outputs for shown in _output(output)]
     live = [output.data[MIME]["alt"] for output in cell.outputs if MIME in output.get("data", {})]
-    metadata = {"mystnb": {"image": {"alt": live[0] if live else f"Figure: {alt_text(cell.source)}"}}}
+    image = {"alt": live[0] if live else f"Figure: {alt_text(cell.source)}"}
+    if classes := _classes(cell.outputs):
+        image["classes"] = classes
+    metadata = {"mystnb": {"image": image}}
     if predicted:  # a result that is to be predicted is not seen before the reader asks for it
         metadata["tags"] = ["hide-output"]
         metadata["mystnb"] |= {"code_prompt_show": "Show the result", "code_prompt_hide": "Hide the result"}
     return cell | {"outputs": outputs, "metadata": metadata}
+
+
+def _classes(outputs: list[NotebookNode]) -> str:
+    """What the style sheet calls a cell whose figures are wide."""
+    pictures = [output.data["image/png"] for output in outputs if "image/png" in output.get("data", {})]
+    width = max((int.from_bytes(base64.b64decode(picture[:32])[16:20]) for picture in pictures), default=0)
+    return " ".join(name for name, least in (("wide", WIDE), ("very-wide", VERY_WIDE)) if width > least)
 
 
 def _output(output: NotebookNode) -> list[NotebookNode]:

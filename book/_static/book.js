@@ -8,3 +8,11 @@ document.addEventListener("DOMContentLoaded", () => {
     return toText(page.documentElement.outerHTML, anchor);
   };
 });
+
+// What scrolls in its own box can be reached by keys, too. (The theme sees to code and tables.)
+document.addEventListener("DOMContentLoaded", () => {
+  const watch = new ResizeObserver((entries) => {
+    for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
+  });
+  document.querySelectorAll(".cell_output:has(> img.wide)").forEach((box) => watch.observe(box));
+});
