@@ -11,22 +11,24 @@
 export function linear(x, { weight, bias }) {
   const inputs = x.length;
   const y = new Float32Array(weight.length / inputs);
-  for (let o = 0; o < y.length; o++) {
-    const row = o * inputs;
-    let a = bias ? bias[o] : 0;
-    let b = 0;
-    let c = 0;
-    let d = 0;
-    let i = 0;
-    // Four sums side by side: the processor need not wait for one addition before it starts the next.
-    for (; i + 3 < inputs; i += 4) {
-      a += weight[row + i] * x[i];
-      b += weight[row + i + 1] * x[i + 1];
-      c += weight[row + i + 2] * x[i + 2];
-      d += weight[row + i + 3] * x[i + 3];
+  let o = 0;
+  // Four rows side by side: each number of x is fetched once for all four, and no sum has to wait for another.
+  for (; o + 3 < y.length; o += 4) {
+    const [first, second, third, fourth] = [o * inputs, (o + 1) * inputs, (o + 2) * inputs, (o + 3) * inputs];
+    let [a, b, c, d] = bias ? [bias[o], bias[o + 1], bias[o + 2], bias[o + 3]] : [0, 0, 0, 0];
+    for (let i = 0; i < inputs; i++) {
+      const value = x[i];
+      a += weight[first + i] * value;
+      b += weight[second + i] * value;
+      c += weight[third + i] * value;
+      d += weight[fourth + i] * value;
     }
-    for (; i < inputs; i++) a += weight[row + i] * x[i];
-    y[o] = a + b + c + d;
+    [y[o], y[o + 1], y[o + 2], y[o + 3]] = [a, b, c, d];
+  }
+  for (; o < y.length; o++) {
+    let sum = bias ? bias[o] : 0;
+    for (let i = 0; i < inputs; i++) sum += weight[o * inputs + i] * x[i];
+    y[o] = sum;
   }
   return y;
 }
