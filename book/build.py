@@ -35,8 +35,9 @@ MENTION = re.compile(
     r"|\b[Cc]hapter (?P<number>\d+)\b(?!\.\d)",
     re.MULTILINE | re.DOTALL,
 )
-# A formula in a line, before a punctuation mark that should not begin the next line: a word joiner keeps them together.
-INLINE_MATH = re.compile(r'(<span class="math">[^<]*</span>)(?=[,.;:!?)])')
+# A short formula in a line and the punctuation mark after it, which should not begin the next line.
+INLINE_MATH = re.compile(r'<span class="math">[^<]{1,40}</span>[,.;:!?)]+')
+TOGETHER = r'<span class="together">\g<0></span>'
 # What the course's own functions draw, for cells in which they alone say it.
 LOOKS = "the attention map of a translation: for each English word, how much it looked at each German one"
 DRAWN_BY = {
@@ -71,7 +72,7 @@ def main(folder: Path = BOOK / "_build") -> int:
         # What is folded is called by the words that are seen on it, for those who listen to the page too.
         text = page.read_text(encoding="utf-8")
         text = text.replace(' aria-label="Toggle hidden content"', "")
-        page.write_text(INLINE_MATH.sub(r"\1&#8288;", text), encoding="utf-8")
+        page.write_text(INLINE_MATH.sub(TOGETHER, text), encoding="utf-8")
     if status == 0:
         print(f"The book is ready: open {site / 'index.html'}")
     return status
