@@ -206,7 +206,7 @@ def test_everybody_can_use_every_page(site, browser):
             page.goto(file.as_uri())
             assert page.evaluate("document.documentElement.dataset.theme") == "dark"  # as the reader's system is
             page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-            small = file.stat().st_size < 64_000
+            small = file.stat().st_size < 50_000
             for theme, width in (("dark", 390), ("light", 1280)):
                 page.set_viewport_size({"width": width, "height": 900})
                 page.evaluate("theme => (document.documentElement.dataset.theme = theme)", theme)

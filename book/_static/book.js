@@ -9,10 +9,10 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 });
 
-// What scrolls in its own box can be reached by keys, too. (The theme sees to code and tables.)
+// What scrolls in its own box can be reached by keys, too. (The theme sees to code and tables; this, to figures and formulas.)
 document.addEventListener("DOMContentLoaded", () => {
   const watch = new ResizeObserver((entries) => {
     for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
   });
-  document.querySelectorAll(".cell_output:has(> img.wide)").forEach((box) => watch.observe(box));
+  document.querySelectorAll(".cell_output:has(> img.wide), div.math").forEach((box) => watch.observe(box));
 });
