@@ -209,6 +209,7 @@ def test_everybody_can_use_every_page(site, browser):
             small = file.stat().st_size < 50_000
             for theme, width in (("dark", 390), ("light", 1280)):
                 page.set_viewport_size({"width": width, "height": 900})
+                page.wait_for_function(REACHED)
                 page.evaluate("theme => (document.documentElement.dataset.theme = theme)", theme)
                 wide = page.evaluate("document.documentElement.scrollWidth")
                 bad += [(file.name, f"{wide} pixels wide")] * (wide > width)
@@ -268,6 +269,11 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+# Whether all that scrolls sideways can be reached by keys, which takes the page a moment after a change of its size.
+REACHED = """() => {
+    const boxes = "pre, div.math, .pst-scrollable-table-container, .cell_output:has(> img.wide)";
+    return [...document.querySelectorAll(boxes)].every((e) => e.tabIndex === 0 || e.scrollWidth <= e.clientWidth);
+}"""
 # Texts whose contrast with what is behind them is below 4.5, the least that WCAG 2 asks for.
 FAINT = """() => {
     document.head.insertAdjacentHTML("beforeend", "<style>* { transition: none !important }</style>");

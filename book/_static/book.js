@@ -9,8 +9,10 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 });
 
-// What scrolls in its own box can be reached by keys, too. (The theme sees to code and tables; this, to figures and formulas.)
+// What scrolls in its own box can be reached by keys, too. The theme sees to code and tables, whenever the window changes its
+// size; this sees to figures and formulas, and to code that was folded.
 document.addEventListener("DOMContentLoaded", () => {
+  document.addEventListener("toggle", () => dispatchEvent(new Event("resize")), true);
   const watch = new ResizeObserver((entries) => {
     for (const { target } of entries) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
   });
