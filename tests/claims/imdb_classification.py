@@ -230,6 +230,22 @@ CLAIMS = [
     ),
     Claim(
         "ablation-reading",
+        "reached 85.0 %, four tenths of a point more",
+        lambda _: (
+            near([85.0], recorded(WHOLE, TAKEN_APART)[1:2])
+            and round(recorded(WHOLE, TAKEN_APART)[1] - recorded(WHOLE, TAKEN_APART)[0], 1) == 0.4
+        ),
+    ),
+    Claim(
+        "ablation-reading",
+        "the first vectors matter by more than that",
+        lambda _: (
+            recorded(WHOLE, TAKEN_APART)[1] - recorded(WHOLE, TAKEN_APART)[0]
+            < -difference("without first vectors", WHOLE, TAKEN_APART)[2]
+        ),
+    ),
+    Claim(
+        "ablation-reading",
         "Two of four reasons survived",
         lambda _: (
             [
