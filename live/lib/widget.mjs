@@ -21,6 +21,10 @@ export default {
     el.classList.add("live");
     el.setAttribute("role", "group");
     el.setAttribute("aria-label", model.get("alt"));
+    // JupyterLab's own shortcuts of one key (an arrow folds a section) would take the keys that move a slider.
+    el.addEventListener("keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey && event.key !== "Escape") event.stopPropagation();
+    });
     hidePicture(el, 30);
     figure.render(el, { ...tensors.unpackData(model.get("data")), loadModel });
   },
