@@ -339,10 +339,10 @@ _CLAIM = """
 _own = _worker()
 
 
-def _claim(reader, honest=_own._apply):
-    reply, writer = honest(reader)
-    claimed = [torch.zeros_like(reader.tensors[i]) for i in range(len(reader.header["tensors"]))]
-    reply["changed"] = [[i, writer.tensor(tensor)] for i, tensor in enumerate(claimed)]
+def _claim(request, reader, honest=_own._apply):
+    reply, writer = honest(request, reader)
+    claimed = [torch.zeros_like(reader.tensors[i]) for i in range(len(request.tensors))]
+    reply.changed = [[i, writer.tensor(tensor)] for i, tensor in enumerate(claimed)]
     return reply, writer
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 HEADER_BYTES = 4 << 20  # of a reply, for what is not tensors
 START = "isolation/zygote.py"
-ENGINE = (START, "isolation/worker.py", "wire/protocol.py")
+ENGINE = (START, "isolation/worker.py", "wire/messages.py", "wire/protocol.py")
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 START_SECONDS = 120
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000

@@ -27,6 +27,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
+import messages
 import protocol
 from protocol import Tensor, nn, torch
 
@@ -115,32 +116,34 @@ class Worker:
             "bind": self.main.__dict__.__setitem__,
             "unbind": self.main.__dict__.__delitem__,
             "place": self._place,
+            "backward": self._backward,
             "seed": _seed,
             "install": lambda modules: sys.meta_path.insert(0, TextFinder(modules)),
         }
 
-    def answer(self, header: dict, data: bytearray) -> tuple[dict, list[bytes]]:
+    def answer(self, request: messages.Request, data: bytearray) -> tuple[messages.Reply, list[bytes]]:
         """The reply to one request: a value, or the exception that was raised."""
-        for number in header["forget"]:
+        for number in request.forget:
             self.graphs.pop(number, None)
         output = sys.stdout = sys.stderr = Output(self.output_bytes)
         try:
             with warnings.catch_warnings():
-                reader = protocol.Reader(header, data, self._resolve)
-                self._set_parameters(reader)
-                for number in header["release"]:
+                reader = protocol.Reader(request.tensors, data, self._resolve)
+                self._set_parameters(request, reader)
+                for number in request.release:
                     self.numbers.pop(id(self.objects.pop(number, None)), None)
                     self.gradients.pop(number, None)
-                reply, writer = self._backward(reader) if header["op"] == "backward" else self._apply(reader)
-                reply["gradients_of"] = self._new_gradients(writer)
-                reply, blobs = reply | {"tensors": writer.described}, writer.blobs
+                reply, writer = self._apply(request, reader)
+                reply.gradients_of = self._new_gradients(writer)
+                reply.tensors, blobs = writer.described, writer.blobs
         except BaseException as error:
-            reply, blobs = {"error": _describe_error(error)}, []
-        return reply | {"output": output.getvalue()}, blobs
+            reply, blobs = messages.Reply(error=_describe_error(error)), []
+        reply.id, reply.output = request.id, output.getvalue()
+        return reply, blobs
 
-    def _set_parameters(self, reader: protocol.Reader) -> None:
+    def _set_parameters(self, request: messages.Request, reader: protocol.Reader) -> None:
         """Take over what a check did to the parameters that it holds."""
-        for number, index, gradient in reader.header["parameters"]:
+        for number, index, gradient in request.parameters:
             parameter = self.objects[number]
             with torch.no_grad():
                 parameter.copy_(reader.plain[index])
@@ -157,21 +160,21 @@ class Worker:
                 changed.append([number, None if parameter.grad is None else writer.tensor(parameter.grad)])
         return changed
 
-    def _apply(self, reader: protocol.Reader) -> tuple[dict, protocol.Writer]:
-        header, leaves = reader.header, {}
-        for index, entry in enumerate(header["tensors"]):
+    def _apply(self, request: messages.Request, reader: protocol.Reader) -> tuple[messages.Reply, protocol.Writer]:
+        leaves: dict[int, Tensor] = {}
+        for index, entry in enumerate(request.tensors):
             if "array" not in entry:
                 reader.tensors[index] = _as_sent(reader.tensors[index], entry, index, leaves)
-        for index, (number, is_new) in enumerate(header["generators"]):
+        for index, (number, is_new) in enumerate(request.generators):
             if not is_new:
                 reader.generators[index] = self.generators[number]
-        args, kwargs = reader.decode(header["args"]), reader.decode(header["kwargs"])
-        for index, (number, _) in enumerate(header["generators"]):
+        args, kwargs = reader.decode(request.args), reader.decode(request.kwargs)
+        for index, (number, _) in enumerate(request.generators):
             self.generators[number] = reader.generators[index]
         tensors = list(reader.tensors)
         before = [self._contents(tensor) for tensor in tensors]
-        with torch.set_grad_enabled(header["grad"]) if torch else contextlib.nullcontext():
-            result = self.operations[header["op"]](*args, **kwargs)
+        with torch.set_grad_enabled(request.grad) if torch else contextlib.nullcontext():
+            result = self.operations[request.op](*args, **kwargs)
 
         changed = [i for i, tensor in enumerate(tensors) if self._contents(tensor) != before[i]]
         known = {id(tensor): ["argument", i] for i, tensor in enumerate(tensors) if i not in changed}
@@ -179,25 +182,22 @@ class Worker:
         writer = protocol.Writer(
             self._export, lambda tensor, writer: self._extra(tensor, writer, outputs), known, self.tensor_bytes
         )
-        reply = {"value": writer.encode(result)}
-        reply["changed"] = [[i, _written(writer, tensors[i])] for i in changed]
+        reply = messages.Reply(value=writer.encode(result))
+        reply.changed = [[i, _written(writer, tensors[i])] for i in changed]
         if outputs:
             self.count += 1
             self.graphs[self.count] = outputs, leaves
-            reply["graph"] = self.count
+            reply.graph = self.count
         return reply, writer
 
-    def _backward(self, reader: protocol.Reader) -> tuple[dict, protocol.Writer]:
-        header = reader.header
-        outputs, leaves = self.graphs[header["graph"]]
-        gradients = reader.plain[: header["gradients"]]
-        used = [outputs[index] for index in header["outputs"]]
+    def _backward(self, graph: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
+        """The gradients of a call's arguments, by their index, given those of its outputs."""
+        outputs, leaves = self.graphs[graph]
         for leaf in leaves.values():
             leaf.grad = None
-        torch.autograd.backward(used, gradients, retain_graph=True)
-        writer = protocol.Writer(self._export, max_bytes=self.tensor_bytes)
-        found = [[index, writer.tensor(leaf.grad)] for index, leaf in leaves.items() if leaf.grad is not None]
-        return {"gradients": found}, writer
+        with torch.enable_grad():
+            torch.autograd.backward([outputs[i] for i in indices], gradients, retain_graph=True)
+        return {index: leaf.grad for index, leaf in leaves.items() if leaf.grad is not None}
 
     def _extra(self, tensor: Tensor, writer: protocol.Writer, outputs: list[Tensor]) -> dict:
         if isinstance(tensor, nn.Parameter) or (tensor.requires_grad and tensor.is_leaf):
@@ -293,13 +293,12 @@ def serve(connection: socket.socket, settings: dict) -> None:
             header, data = protocol.receive(connection, 1 << 40, 1 << 40)
         except EOFError:
             return
-        reply, blobs = worker.answer(header, data)
-        reply["id"] = header["id"]
+        reply, blobs = worker.answer(messages.read(messages.Request, header), data)
         try:
-            protocol.send(connection, reply, blobs)
+            protocol.send(connection, vars(reply), blobs)
         except (ValueError, TypeError) as error:
-            told = {"id": header["id"], "error": _describe_error(error), "output": reply["output"]}
-            protocol.send(connection, told)
+            told = messages.Reply(id=reply.id, error=_describe_error(error), output=reply.output)
+            protocol.send(connection, vars(told))
 
 
 def _as_sent(tensor: Tensor, entry: dict, index: int, leaves: dict[int, Tensor]) -> Tensor:

@@ -293,8 +293,8 @@ class Reader:
     """Decodes one message.
 
     Args:
-        header: the message's header; its "tensors" describe the bytes.
-        data: the bytes.
+        described: what the message says of its tensors.
+        data: their bytes.
         resolve: called with what stands for an object that is not plain data and with this reader; returns the object.
         max_bytes: the most that the tensors may take, in float64 at least, each as often as it occurs in the value.
 
@@ -305,13 +305,13 @@ class Reader:
     """
 
     def __init__(
-        self, header: dict, data: bytearray, resolve: Callable[[list, "Reader"], Any], max_bytes: int = 1 << 62
+        self, described: list, data: bytearray, resolve: Callable[[list, "Reader"], Any], max_bytes: int = 1 << 62
     ) -> None:
-        self.header, self.resolve = header, resolve
+        self.resolve = resolve
         self._keys, self._left = 0, max_bytes
         self.generators: dict[int, torch.Generator] = {}
         try:
-            self.plain = list(_rebuild(header.get("tensors", []), data, max_bytes))
+            self.plain = list(_rebuild(described, data, max_bytes))
             self.tensors = list(self.plain)
         except ProtocolError:
             raise

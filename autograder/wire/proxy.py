@@ -13,14 +13,14 @@ import sys
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from autograder.isolation.sandbox import HEADER_BYTES, Limits, WorkerProcess
 from autograder.verdict import Status
-from autograder.wire import protocol
+from autograder.wire import messages, protocol
 from autograder.wire.protocol import Tensor, nn, torch
 
 # Attributes with double underscores that may be read; any other would let Python or torch believe the worker.
@@ -137,57 +137,62 @@ class Link:
             TypeError: an argument cannot cross.
         """
         writer = protocol.Writer(self._export, _extra, max_bytes=self._limits.tensor_bytes)
-        header = {"op": op, "args": writer.encode(list(args)), "kwargs": writer.encode(kwargs)}
-        header["generators"] = [self._generator(generator) for generator in writer.generators]
+        encoded = {"args": writer.encode(list(args)), "kwargs": writer.encode(kwargs)}
+        generators = [self._generator(generator) for generator in writer.generators]
         arguments = list(writer.tensors)
-        return self._exchange(header, writer, lambda reader: self._take(reader, arguments))
-
-    def backward(self, number: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
-        """The gradients of a call's arguments, by their index, given those of its outputs."""
-        writer = protocol.Writer(self._export, max_bytes=self._limits.tensor_bytes)
-        for gradient in gradients:
-            writer.encode(gradient.clone())  # two outputs may share one gradient, but are two entries of the message
-        header = {"op": "backward", "graph": number, "outputs": indices, "gradients": len(gradients)}
-        return self._exchange(
-            header, writer, lambda reader: {i: reader.tensors[_index(k)] for i, k in reader.header["gradients"]}
-        )
-
-    def _exchange(self, header: dict, writer: protocol.Writer, read: Callable[[protocol.Reader], Any]) -> Any:
         if self.lost:
             raise self.lost.with_traceback(None)  # a check that goes on asking would make it longer each time
         self._count += 1
-        header["parameters"] = self._changed_parameters(writer)
-        header |= {"id": self._count, "tensors": writer.described}
-        header["grad"] = torch is not None and torch.is_grad_enabled()
-        header |= {"release": list(self._released), "forget": list(self._forgotten)}
+        request = messages.Request(
+            id=self._count,
+            op=op,
+            generators=generators,
+            parameters=self._changed_parameters(writer),
+            tensors=writer.described,
+            release=list(self._released),
+            forget=list(self._forgotten),
+            grad=torch is not None and torch.is_grad_enabled(),
+            **encoded,
+        )
         self._released.clear()
         self._forgotten.clear()
+        return self._exchange(request, writer.blobs, arguments)
+
+    def backward(self, number: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
+        """The gradients of a call's arguments, by their index, given those of its outputs."""
+        found = self.request("backward", number, indices, gradients)
+        if type(found) is not dict or not all(isinstance(gradient, Tensor) for gradient in found.values()):
+            raise self.lose(Status.CRASHED, f"{NO_RESULT}: a gradient of the wrong kind")
+        return found
+
+    def _exchange(self, request: messages.Request, blobs: list[bytes], arguments: list) -> Any:
         connection, most = self._process.connection, self._limits.reply_mb << 20
         try:
-            protocol.send(connection, header, writer.blobs, self.deadline)
-            reply, data = protocol.receive(connection, most, HEADER_BYTES, self.deadline)
+            protocol.send(connection, vars(request), blobs, self.deadline)
+            header, data = protocol.receive(connection, most, HEADER_BYTES, self.deadline)
         except TimeoutError:
             raise self.lose(Status.TIMEOUT, "it took too long and was stopped: does a loop never end?") from None
         except protocol.ProtocolError as error:
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: {error}") from None
         except (OSError, EOFError):
             raise self.lose(*_cause_of_death(self._process.autopsy())) from None
-        if reply.get("id") != self._count:
+        reply = messages.read(messages.Reply, header)
+        if reply.id != request.id:
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: the answer to another question")
         try:
             if sum(map(len, self._output)) < self._limits.output_kb << 10:
-                self._output.append(str(reply["output"]))
+                self._output.append(str(reply.output))
             error, value = None, None
-            if "error" in reply:
-                error = _exception(reply["error"], self._limits.message_chars)
-                if isinstance(error, StopIteration | StopAsyncIteration) and header["op"] != "next":
+            if reply.error is not None:
+                error = _exception(reply.error, self._limits.message_chars)
+                if isinstance(error, StopIteration | StopAsyncIteration) and request.op != "next":
                     # Raised in a check's `map` or `zip`, it would end the check's loop as if all were well.
-                    error = _exception(reply["error"] | {"types": []}, self._limits.message_chars)
+                    error = _exception(reply.error | {"types": []}, self._limits.message_chars)
             else:
-                reader = protocol.Reader(reply, data, _nothing, self._limits.tensor_bytes)
-                value = read(reader)
+                reader = protocol.Reader(reply.tensors, data, _nothing, self._limits.tensor_bytes)
+                value = self._take(reply, reader, arguments)
                 # Each parameter once: it costs time and memory each time.
-                for number, index in dict(reply["gradients_of"]).items():
+                for number, index in dict(reply.gradients_of).items():
                     self._set_gradient(number, None if index is None else reader.plain[_index(index)])
         except Exception as problem:
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: {type(problem).__name__}") from problem
@@ -239,7 +244,7 @@ class Link:
         self.lost = WorkerLost(status, message)
         return self.lost
 
-    def _take(self, reader: protocol.Reader, arguments: list[Tensor]) -> Any:
+    def _take(self, reply: messages.Reply, reader: protocol.Reader, arguments: list) -> Any:
         """The value of a reply. Nothing in it changes an argument: what came back changed is told to those who ask."""
 
         def resolve(stands: list, reader: protocol.Reader) -> Any:
@@ -250,13 +255,12 @@ class Link:
                 return self._remote(*rest)
             raise protocol.ProtocolError(f"{kind!r:.40} is unknown")
 
-        reply, plain = reader.header, reader.plain
-        reader.resolve = resolve
-        for index, entry in enumerate(reply["tensors"]):
+        plain, reader.resolve = reader.plain, resolve
+        for index, entry in enumerate(reply.tensors):
             reader.tensors[index] = self._leaf(plain, index, entry)
         self._attach(reply, reader, arguments)
-        value = reader.decode(reply["value"])
-        for index, changed in reply["changed"]:
+        value = reader.decode(reply.value)
+        for index, changed in reply.changed:
             change = arguments[_index(index)], plain[_index(changed)]
             for watch in _watches:
                 watch.append(change)
@@ -279,14 +283,14 @@ class Link:
             tensor.requires_grad_().grad = gradient
         return tensor
 
-    def _attach(self, reply: dict, reader: protocol.Reader, arguments: list[Tensor]) -> None:
+    def _attach(self, reply: messages.Reply, reader: protocol.Reader, arguments: list) -> None:
         """Make outputs that depend on a graph in the worker depend on the arguments they were made from."""
-        outputs = [(i, _index(e["output"])) for i, e in enumerate(reply["tensors"]) if "output" in e]
+        outputs = [(i, _index(e["output"])) for i, e in enumerate(reply.tensors) if "output" in e]
         if not outputs:
             return
         from autograder.wire.graph import Kept, RemoteGraph  # needs torch, which is there if anything has a graph
 
-        kept = Kept(self, _index(reply["graph"]))
+        kept = Kept(self, _index(reply.graph))
         inputs = [(i, t) for i, t in enumerate(arguments) if isinstance(t, Tensor) and t.requires_grad]
         results = RemoteGraph.apply(
             kept,

@@ -452,12 +452,10 @@ def test_a_worker_that_hands_over_no_object_costs_itself(sandbox, source):
 
 
 FORGE_GRADIENT = """
-def forge(reader):
-    import protocol
+def forge(graph, indices, gradients):
     print("fired")
-    writer = protocol.Writer(worker._export)
-    return {{"gradients": [[0, writer.tensor({gradient})]]}}, writer
-worker._backward = forge
+    return {gradients}
+worker.operations["backward"] = forge
 def double(x):
     return 2 * x
 """
@@ -465,16 +463,18 @@ LEAF = "x = torch.ones(2, requires_grad=True)\ndouble(x).sum().backward()\n"
 
 
 @pytest.mark.parametrize(
-    "gradient, status",
+    "gradients, status",
     [
-        ("torch.ones(3)", "crashed"),
-        ("torch.ones(2).double()", "crashed"),
-        ("torch.ones(2, 2, device='meta')", "crashed"),
-        ("torch.ones(2)", "failed"),
+        ("{0: torch.ones(3)}", "crashed"),
+        ("{0: torch.ones(2).double()}", "crashed"),
+        ("{0: torch.ones(2, 2, device='meta')}", "crashed"),
+        ("{0: 'ones'}", "crashed"),
+        ("[torch.ones(2)]", "crashed"),
+        ("{0: torch.ones(2)}", "failed"),
     ],
 )
-def test_a_forged_gradient_earns_nothing(sandbox, heard, gradient, status):
-    cell = OWN_WORKER + FORGE_GRADIENT.format(gradient=gradient)
+def test_a_forged_gradient_earns_nothing(sandbox, heard, gradients, status):
+    cell = OWN_WORKER + FORGE_GRADIENT.format(gradients=gradients)
     source = source_notebook(double_check=LEAF + "assert torch.equal(x.grad, torch.full((2,), 2.0)), 'wrong'")
     graded = grade_notebook(sandbox, submission(source, double=cell), source)
     assert "fired" in printed(heard)
@@ -484,7 +484,7 @@ def test_a_forged_gradient_earns_nothing(sandbox, heard, gradient, status):
 
 
 def test_a_forged_gradient_fools_a_check_that_only_looks_whether_there_is_one(sandbox):
-    cell = OWN_WORKER + FORGE_GRADIENT.format(gradient="torch.ones(2)")
+    cell = OWN_WORKER + FORGE_GRADIENT.format(gradients="{0: torch.ones(2)}")
     source = source_notebook(double_check=LEAF + "assert x.grad is not None")
     graded = grade_notebook(sandbox, submission(source, double=cell), source)
     assert statuses(graded)["double_check"] == "passed"

@@ -87,8 +87,8 @@ def test_numbers_count_as_what_they_become(dtype):
         protocol.describe(tensor, 7999)
     described, blob = protocol.describe(tensor, 8000)
     with pytest.raises(protocol.ProtocolError, match="more memory than the limit"):
-        protocol.Reader({"tensors": [described]}, bytearray(blob), None, 7999)
-    reader = protocol.Reader({"tensors": [described]}, bytearray(blob), None, 8000)
+        protocol.Reader([described], bytearray(blob), None, 7999)
+    reader = protocol.Reader([described], bytearray(blob), None, 8000)
     assert reader.decode(["tensor", 0]).shape == (1000,)
     with pytest.raises(protocol.ProtocolError, match="more memory than the limit"):
         reader.decode(["list", ["tensor", 0], ["tensor", 0]])

@@ -37,7 +37,7 @@ FORGERIES = {
         "the answer to another question",
         "done",
     ),
-    "no value": ("reply(json.dumps({'id': n, 'output': ''}))", "KeyError", "KeyError"),
+    "no value": ("reply(json.dumps({'id': n, 'output': ''}))", "ProtocolError", "KeyError"),
     "a pickle": (
         f"reply(json.dumps({{'id': n, 'value': ['pickle', '{DEADLY}'], 'tensors': []}} | rest))",
         "ProtocolError",

@@ -46,7 +46,7 @@ def there_and_back(value):
         sender.start()
         received, data = protocol.receive(far, 1 << 26)
         sender.join()
-    return protocol.Reader(received, data, refuse).decode(received["value"])
+    return protocol.Reader(received["tensors"], data, refuse).decode(received["value"])
 
 
 @given(plain)
@@ -140,8 +140,8 @@ def test_a_silent_sender_is_given_up():
 @settings(max_examples=200, deadline=None)
 def test_whatever_the_header_holds_only_protocol_errors_come_out(value):
     try:
-        protocol.Reader({"tensors": value}, bytearray(16), lambda v, r: None)
-        protocol.Reader({}, bytearray(), lambda v, r: None).decode(value)
+        protocol.Reader(value, bytearray(16), lambda v, r: None)
+        protocol.Reader([], bytearray(), lambda v, r: None).decode(value)
     except protocol.ProtocolError:
         pass
 
