@@ -194,6 +194,8 @@ def _sheet(
             card.max_points += grade.max_score if grade else float(about.get("points", 0))
             if grade is not None and grade.needs_manual_grade:
                 card.verdict = "to be marked"
+            elif grade is not None and card.written and grade.manual_score is None:
+                card.verdict = "not attempted"  # nbgrader itself marks what was left as it was
             if cell.cell_type == "code":
                 card.verdicts += _verdicts(cell, messages.get(name))
     for card in cards:

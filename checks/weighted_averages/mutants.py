@@ -18,6 +18,7 @@ def _shared_mutants(name: str) -> list[Answer]:
             "w = weights.mT if weights.shape[1] == weights.shape[2] else weights\n"
             "    return torch.einsum('bij,bjk->bik', w, x)",
         ),
+        wrong("transposed, whatever the sizes", "the weights are transposed", "return weights.mT @ x"),
         wrong(
             "first sequence's weights for all",
             "only the first sequence's weights are used",

@@ -1,12 +1,30 @@
 """The visible checks of chapter 01."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 from torch import Tensor
 
 from autograder.checks import call, expect_close
 from autograder.course.card import visible
+
+
+def _averages(function: Callable, x: Tensor, weights: Tensor) -> Tensor:
+    try:
+        return call(function, x, weights)
+    except AssertionError:
+        # Weights that are not square then fit only if they are turned round beforehand.
+        assert not _reads_columns(function, x, weights), (
+            "the weights are transposed: `weights[b, i, j]` is how much output i takes from position j"
+        )
+        raise
+
+
+def _reads_columns(function: Callable, x: Tensor, weights: Tensor) -> bool:
+    with suppress(Exception):
+        return torch.allclose(function(x, weights.mT.contiguous()), weights @ x)
+    return False
 
 
 def _expect_averages(function: Callable, name: str) -> None:
@@ -18,7 +36,7 @@ def _expect_averages(function: Callable, name: str) -> None:
         "the products are averaged instead of summed: the weights already sum to 1": lambda: expected / 3,
         "the weights are ignored: this is the plain mean": lambda: torch.tensor([[[5 / 3, 1.0]] * 4]),
     }
-    expect_close(call(function, x, torch.tensor([rows])), expected, f"{name}(x, weights)", mistakes)
+    expect_close(_averages(function, x, torch.tensor([rows])), expected, f"{name}(x, weights)", mistakes)
     pair = torch.tensor([[[1.0], [0.0], [4.0]], [[2.0], [6.0], [0.0]]])
     weights = torch.tensor([rows, [[0.0, 1.0, 0.0], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]])
     first, second = torch.tensor([[1.0], [4.0], [2.25], [0.5]]), torch.tensor([[6.0], [4.0], [2.0], [3.0]])
