@@ -65,6 +65,7 @@ _JUDGING = (
     "submission",
     "verdict",
     "wire/graph",
+    "wire/messages",
     "wire/protocol",
     "wire/proxy",
 )

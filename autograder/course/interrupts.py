@@ -24,7 +24,7 @@ class Interrupts:
 
     @contextmanager
     def raised(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt in what runs inside, as if it were not held: for code that is long under way."""
+        """Raise KeyboardInterrupt, once, in what runs inside, as if it were not held: for what is long under way."""
         self._raises = True
         try:
             yield
@@ -35,12 +35,15 @@ class Interrupts:
         self.came = True
         self.wake()
         if self._raises:
+            self._raises = False  # a second one would interrupt the cleaning up after the first
             raise KeyboardInterrupt
 
 
 @contextmanager
 def interrupts_held() -> Iterator[Interrupts]:
     """Note Ctrl-C, each one, instead of raising KeyboardInterrupt; for the main thread.
+
+    Once there was one, later ones are ignored for good: the program is ending, and has yet to tell how far it got.
 
     Yields:
         What is known of it, to be looked at between two steps.
@@ -58,7 +61,7 @@ def interrupts_held() -> Iterator[Interrupts]:
         yield interrupts
     finally:
         sys.unraisablehook = hook
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if interrupts.came else before)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 
 from autograder.course import batch
+from autograder.course.interrupts import interrupts_held
 
 AUTOGRADER = [sys.executable, "-c", "from autograder.cli import main; main()"]
 
@@ -185,6 +186,21 @@ def test_an_interrupt_is_thrown_into_nobody_elses_code(class_of_six, workers, wh
     assert "Traceback" not in stopped.stderr and "ignored" not in stopped.stderr
     assert f"stopped, {6 - written} of 6 still to grade" in stopped.stderr
     assert graded(class_of_six) == written
+
+
+def test_only_the_first_interrupt_interrupts():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with interrupts_held() as interrupts, pytest.raises(KeyboardInterrupt), interrupts.raised():
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                cleaned_up = True
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert interrupts.came and cleaned_up
 
 
 def test_the_work_of_a_killed_worker_is_done_again(class_of_six, tmp_path):
