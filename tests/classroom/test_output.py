@@ -59,6 +59,7 @@ def test_a_feedback_page_says_first_what_came_of_it_and_then_why(course, graded)
     assert ben.index("return 6") < ben.index("The chapter, as it was handed out")
     ada = (graded / "feedback/ada/01_numbers/numbers_chapter.html").read_text()
     assert "to be marked,\n– of 1" in ada and "1 answer is still to be marked" in ada
+    assert "marked" not in ben, "what was left as it was is not attempted: nobody has marked it"
 
 
 def test_what_a_student_wrote_is_text_on_the_feedback_page(course, hand_in):
