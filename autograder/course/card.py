@@ -67,11 +67,12 @@ def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         def run(*objects: Any) -> None:
             if not _in_notebook():
                 return check(*objects)
-            name, points = _title(check), _points(check)
+            exercises = _exercises(check)
+            name, points = _title(check, exercises), _points(check, exercises)
             try:
                 check(*objects)
             except NotImplementedError as error:
-                raise NotAttempted(_not_written(check, error)) from None
+                raise NotAttempted(_not_written(name, exercises, error)) from None
             except Exception as error:
                 if isinstance(error, Mismatch) and (maps := error.heat_maps()):
                     _show(maps, f"{name}: expected {error.expected.tolist()}, got {error.got.tolist()}")
@@ -102,11 +103,11 @@ def _explain_hidden_check(shell: Any, kind: type, error: AttributeError, tb: Any
     shell.showtraceback((kind, error, tb), tb_offset=tb_offset)
 
 
-def _points(check: Callable) -> str:
+def _points(check: Callable, exercises: dict[str, float]) -> str:
     """What the exercise of a check is worth, for its green line; nothing outside a course, or for a part."""
     if any(name.startswith(f"{check.__name__}_") for name in vars(sys.modules[check.__module__])):
         return ""
-    points = _exercises(check).get(check.__name__)
+    points = exercises.get(check.__name__)
     return "" if points is None else f" · {points:g} point{'s' * (points != 1)}"
 
 
@@ -119,24 +120,24 @@ def _exercises(check: Callable) -> dict[str, float]:
         return {}
 
 
-def _title(check: Callable) -> str:
+def _title(check: Callable, exercises: dict[str, float]) -> str:
     """The exercise of a check; that of a part, such as `TransformerBlock_pre`, with the part in brackets."""
     name = check.__name__
-    whole = next((e for e in _exercises(check) if name.startswith(f"{e}_")), name)
-    return name if name in _exercises(check) or whole == name else f"{whole} ({name[len(whole) + 1 :]})"
+    whole = next((e for e in exercises if name.startswith(f"{e}_")), name)
+    return name if name in exercises or whole == name else f"{whole} ({name[len(whole) + 1 :]})"
 
 
-def _not_written(check: Callable, error: NotImplementedError) -> str:
+def _not_written(title: str, exercises: dict[str, float], error: NotImplementedError) -> str:
     """Which exercise is not written: that of the check, one before it, or one of a chapter that was imported."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     missing, source = frame.f_code.co_qualname.split(".")[0], Path(frame.f_code.co_filename)
-    exercise = _title(check).partition(" (")[0]
+    exercise = title.partition(" (")[0]
     if source.suffix == ".ipynb":
         return (
             f"{exercise} needs {missing} of {source.stem}, which is not written yet: "
             "write it there, save, then restart this kernel."
         )
-    if missing != exercise and missing in _exercises(check):
+    if missing != exercise and missing in exercises:
         return f"{exercise} needs {missing}, which is not written yet: fill it in, run its cell, then this one."
     return f"{exercise} is not written yet: fill it in above, run its cell, then this one."
 
