@@ -73,7 +73,7 @@ def _checks_modules(parts: list[Part]) -> set[str]:
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1_000)  # a dozen chapters of some twenty imports each, which a class's notebooks take in turn
 def _needs_of(checks: str, modules: tuple[str, ...]) -> frozenset[str]:
     """What the helpers of some checks, which run where the student's objects live, import out of earlier notebooks."""
     try:
