@@ -29,7 +29,10 @@ def main() -> None:
     """Write every file of the lock."""
     constraints = HERE / "versions.txt"
     constraints.touch()
-    known = [] if "--upgrade" in sys.argv else re.findall(r"^[^#\s].*", constraints.read_text(encoding="utf-8"), re.M)
+    locked = [] if "--upgrade" in sys.argv else re.findall(r"^[^#\s].*", constraints.read_text(encoding="utf-8"), re.M)
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    pinned = {name_of(pin) for pins in (PROJECT["project"]["dependencies"], *extras) for pin in pins}
+    known = [version for version in locked if name_of(version) not in pinned]  # a pin may have changed
     everything = compile_pins("--all-extras", "--generate-hashes", constraints=known)
     versions = [block.split(" \\\n")[0] for block in everything]
     course = names(versions)
