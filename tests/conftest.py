@@ -25,6 +25,17 @@ for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
 GRADING = ("test_collect.py", "test_grade.py", "test_nbgrader.py", "test_output.py", "test_scale.py")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--everything", action="store_true", help="judge and translate all that is there, not a part of it: an hour"
+    )
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: some tests wait, for browsers, servers and limits on time."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a sandbox where there is none, with the reason."""
     if missing := _missing_sandbox():
@@ -39,6 +50,12 @@ def _missing_sandbox() -> str:
     trial = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
     done = subprocess.run(trial, capture_output=True, text=True)
     return f"bubblewrap does not start here: {done.stderr.strip()}" if done.returncode else ""
+
+
+@pytest.fixture(scope="session")
+def everything(pytestconfig: pytest.Config) -> bool:
+    """Whether all of what is alike is tested: `make test-all`."""
+    return pytestconfig.getoption("everything")
 
 
 @pytest.fixture(scope="session")

@@ -154,9 +154,10 @@ def _likeliest(model, rows: list[list[int]], said: list[list[int]]) -> list[list
     return found
 
 
-def test_the_page_translates_captions_token_for_token(page, model, subwords, captions):
+def test_the_page_translates_captions_token_for_token(page, model, subwords, captions, everything):
+    captions = captions if everything else captions[::5]
     rows = [[SOS, *row, EOS] for row in subwords.encode(captions)]
-    assert len(rows) >= 1000
+    assert len(rows) >= (1000 if everything else 200)
     said = page.evaluate(
         "([rows, most]) => rows.map((row) => t.translate.greedyDecode(model, row, most))", [rows, MOST]
     )

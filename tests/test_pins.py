@@ -115,3 +115,11 @@ def test_lock_resolves_to_wheels(index, python, platform, tmp_path):
     environment = os.environ | {"MACOSX_DEPLOYMENT_TARGET": "14.0"}  # torch has no build for older ones
     done = subprocess.run([*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.xdist_group("kept")
+def test_tests_of_a_group_are_kept_together(request):
+    """Which depends on how pytest and pytest-xdist get on; without it what a group shares is made several times."""
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("only with --dist loadgroup")
+    assert request.node.nodeid.endswith("@kept")

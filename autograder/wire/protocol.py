@@ -9,8 +9,8 @@ The grader decodes what an untrusted worker wrote, so `receive` and `Reader` bel
 memory is taken, and whatever does not fit raises `ProtocolError`.
 """
 
-import importlib
 import ctypes
+import importlib
 import json
 import socket
 import struct

@@ -100,7 +100,7 @@ def test_the_same_marks_however_the_class_is_spread(class_of_six, tmp_path):
     cluster = [subprocess.Popen([*dask, "scheduler", "--host", address, *options])]
     cluster += [subprocess.Popen([*dask, "worker", address, "--nthreads", "2", *options]) for _ in range(2)]
     try:
-        spreads = [("--workers", "1"), ("--workers", "2"), ("--workers", "4"), ("--scheduler", address)]
+        spreads = [("--workers", "1"), ("--workers", "3"), ("--scheduler", address)]
         seen, workers = [], []
         for spread in spreads:
             for receipt in (class_of_six / "classroom").rglob(".autograder.json"):
@@ -115,7 +115,7 @@ def test_the_same_marks_however_the_class_is_spread(class_of_six, tmp_path):
             process.wait(30)
     assert len(seen[0]) == 12
     assert all(one == seen[0] for one in seen)
-    assert workers == [1, 2, 4, 2]
+    assert workers == [1, 3, 2]
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
