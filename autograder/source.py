@@ -106,7 +106,7 @@ def execute_definitions(source: str, filename: str, namespace: dict) -> None:
 _HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
 
 
-# The package of the checks: no worker imports it.
+# The package that check cells import from, in any course that has one: no worker does.
 CHECKS = "checks"
 
 

@@ -271,11 +271,13 @@ def _claim(parts: list[Part], source: list[NotebookNode], cells: list[NotebookNo
         # As in the student's own notebook, the last one counts.
         claims[number] = (changed or candidates)[-1]
 
-    named = [n for n, part in enumerate(parts) if flags_of(part.cell)]
-    for number in named:
-        take(number, [i for i, cell in enumerate(cells) if cell.grade_id == parts[number].name])
+    # Read once: a notebook's attributes are slow, and each part is compared with each cell.
+    names, ids = [cell.grade_id for cell in cells], [cell.id for cell in cells]
     for number, part in enumerate(parts):
-        take(number, [i for i, cell in enumerate(cells) if cell.id and cell.id == source[number].get("id")][:1])
+        if flags_of(part.cell):
+            take(number, [i for i, name in enumerate(names) if name == part.name])
+    for number, part in enumerate(parts):
+        take(number, [i for i, own in enumerate(ids) if own and own == source[number].get("id")][:1])
         if number not in claims and part.role != "solution":
             same = [i for i, cell in enumerate(cells) if _same(cell.source, part.cell.source)]
             take(number, [i for i in same if i not in claims.values()][:1])

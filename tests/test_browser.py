@@ -162,6 +162,8 @@ def test_a_student_works_through_chapter_01(lab, browser, repository):
 def test_validate_asks_for_the_written_answer_then_succeeds(lab, browser, folder, repository):
     path = folder / "notebooks" / CHAPTER / "weighted_averages.ipynb"
     notebook, answers = nbformat.read(path, as_version=4), _answers(repository)
+    # Validate runs everything: without the cells that draw it takes half the time.
+    notebook.cells = [c for c in notebook.cells if "nbgrader" in c.metadata or c.source.startswith(("import", "from"))]
     for cell in notebook.cells:
         cell.source = answers.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
     nbformat.write(notebook, path.with_name("answered.ipynb"))

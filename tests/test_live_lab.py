@@ -11,6 +11,7 @@ import urllib.request
 from contextlib import suppress
 
 import nbformat
+import psutil
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
@@ -81,11 +82,9 @@ def lab(tmp_path):
             time.sleep(0.5)
         yield address
     finally:
-        server.terminate()
-        try:
-            server.wait(timeout=60)
-        except subprocess.TimeoutExpired:  # it waits for kernels
-            server.kill()
+        for process in [*psutil.Process(server.pid).children(recursive=True), server]:
+            process.kill()  # asked to end, it would wait a minute for the kernel that the test has ended
+        server.wait(timeout=60)
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is missing: apt-get install chromium")

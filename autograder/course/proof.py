@@ -67,11 +67,10 @@ def check_cells(notebook: NotebookNode, exercise: str) -> list[NotebookNode]:
 
 
 def with_answer(notebook: NotebookNode, answer: Answer) -> NotebookNode:
-    """A copy of a chapter's notebook with one solution replaced."""
-    changed = nbformat.from_dict(notebook)
-    cell = cell_of(changed, answer.exercise)
-    cell.source = answer.cell(cell.source)
-    return changed
+    """A chapter's notebook with one solution replaced; the other cells are its own."""
+    old = cell_of(notebook, answer.exercise)
+    new = NotebookNode(old | {"source": answer.cell(old.source)})
+    return NotebookNode(notebook | {"cells": [new if cell is old else cell for cell in notebook.cells]})
 
 
 def judge_in_notebook(notebook: NotebookNode, answer: Answer, seed: int | None = None) -> Verdict:

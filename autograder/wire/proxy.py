@@ -8,6 +8,7 @@ expects.
 """
 
 import builtins
+import ctypes
 import re
 import sys
 import time
@@ -492,7 +493,14 @@ def _extra(tensor: Tensor, writer: protocol.Writer) -> dict:
 def _state(parameter: Tensor) -> tuple:
     if parameter.device.type != "cpu":
         return ()
-    return protocol.raw_bytes(parameter), None if parameter.grad is None else protocol.raw_bytes(parameter.grad)
+    return _held_bytes(parameter), None if parameter.grad is None else _held_bytes(parameter.grad)
+
+
+def _held_bytes(tensor: Tensor) -> bytes:
+    """The bytes of a tensor of this process, read where they lie if they can be: there are many, at each question."""
+    if tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
+        return ctypes.string_at(tensor.data_ptr(), tensor.nbytes)
+    return protocol.raw_bytes(tensor)
 
 
 def _references(table: dict[int, Any], number: int) -> int:
