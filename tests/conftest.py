@@ -74,5 +74,5 @@ def asked(monkeypatch):
 
 def _forget_sandboxes() -> None:
     why_not_sandboxed.cache_clear()
-    for limits, unsafe in list(job._sandboxes):
-        job._forget_sandbox(limits, unsafe)
+    for sandbox in list(job._sandboxes.values()):
+        job._forget_sandbox(sandbox)
