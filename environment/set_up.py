@@ -93,6 +93,7 @@ def set_up(parts: list[str], options: argparse.Namespace, log: TextIO) -> None:
         for part in missing:
             install(VENV, part, log)
         install_projects(VENV, log)
+        compile_all(VENV, log)
         write_state(VENV, [*state["parts"], *missing], state["python"], state["torch"])
     print(f"Ready after {clock(time.monotonic() - started)}")
 
@@ -193,6 +194,7 @@ def build(parts: list[str], torch: str, log: TextIO) -> None:
                 install_torch(torch, log)
             install(NEW, part, log)
         install_projects(NEW, log)
+        compile_all(NEW, log)
         write_state(NEW, parts, platform.python_version(), torch)
         move_paths()
         remove(OLD)
@@ -261,9 +263,15 @@ def install_projects(venv: Path, log: TextIO) -> None:
     run(command, "the course's own package", log)
 
 
+def compile_all(venv: Path, log: TextIO) -> None:
+    """Compile what was installed, on all cores: pip takes one, and a third of the time that setting up takes."""
+    program = "import compileall, sys; compileall.compile_dir(sys.argv[1], quiet=2, workers=0)"  # some is no Python 3
+    run([str(venv / "bin/python"), "-c", program, str(venv / "lib")], "all of it compiled", log)
+
+
 def pip(venv: Path, options: list[str], title: str, log: TextIO) -> None:
-    """Install from the lock: what it names and nothing else, checked by its hashes, ready-made."""
-    command = [str(venv / "bin/python"), "-m", "pip", "install", "--no-deps", "--require-hashes"]
+    """Install from the lock: what it names and nothing else, checked by its hashes, ready-made, not yet compiled."""
+    command = [str(venv / "bin/python"), "-m", "pip", "install", "--no-compile", "--no-deps", "--require-hashes"]
     run([*command, "--only-binary", ":all:", *options], title, log)
 
 
