@@ -18,7 +18,7 @@ test:
 	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -rs $(EVERYTHING)
 
-# Of much that is alike `make test` takes a part: three times as long, for a release or a change of the engine.
+# Of much that is alike `make test` takes a part; this is for a release, or a change of the engine.
 test-all: EVERYTHING := --everything
 test-all: test
 

@@ -26,11 +26,10 @@ GRADING = ("test_collect.py", "test_grade.py", "test_nbgrader.py", "test_output.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--everything", action="store_true", help="judge and translate all that is there, not a part of it: an hour"
-    )
+    parser.addoption("--everything", action="store_true", help="judge and translate all that is there, not a part")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One more than there are cores: some tests wait, for browsers, servers and limits on time."""
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1

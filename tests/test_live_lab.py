@@ -82,8 +82,11 @@ def lab(tmp_path):
             time.sleep(0.5)
         yield address
     finally:
-        for process in [*psutil.Process(server.pid).children(recursive=True), server]:
-            process.kill()  # asked to end, it would wait a minute for the kernel that the test has ended
+        # Asked to end, it would wait a minute for the kernel that the test has ended.
+        with suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(server.pid).children(recursive=True):
+                process.kill()
+        server.kill()
         server.wait(timeout=60)
 
 
