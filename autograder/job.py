@@ -7,6 +7,7 @@ workers, nbgrader's preprocessors and `autograder check`. A process that only ha
 import atexit
 import threading
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import nbformat
@@ -63,7 +64,8 @@ def grade_job(job: Job) -> Outcome:
     """
     limits = tuple(job.limits.items())
     with _one_at_a_time:
-        sandbox = warm_sandbox(limits, job.unsafe, _preload(job.source))
+        settings = (limits, job.unsafe, _preload(job.source))
+        sandbox = warm_sandbox(*settings)
         try:
             from autograder.run import grade_notebook  # imports torch, so it comes after the sandbox's start
 
@@ -80,7 +82,7 @@ def grade_job(job: Job) -> Outcome:
             items = [asdict(item) for item in graded.items]
             return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable, graded.seed)
         except Exception as error:
-            _forget_sandbox(sandbox)
+            _forget_sandbox(settings)
             return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
 
 
@@ -109,6 +111,7 @@ def ungraded(source: Path, reason: str) -> Outcome:
     return Outcome(items, nbformat.writes(notebook), [], reason)
 
 
+@lru_cache(maxsize=64)  # a class hands in the same notebook many times
 def _preload(source: Path) -> tuple[str, ...]:
     """What workers should find imported: for a notebook without torch nothing, which saves half of the start."""
     return PRELOAD if b"torch" in source.read_bytes() else ()
@@ -117,12 +120,11 @@ def _preload(source: Path) -> tuple[str, ...]:
 _sandboxes: dict[tuple, Sandbox] = {}
 
 
-def _forget_sandbox(sandbox: Sandbox) -> None:
+def _forget_sandbox(settings: tuple) -> None:
     """End a sandbox that may be in disorder; the next notebook gets a new one."""
-    for settings in [settings for settings, warm in _sandboxes.items() if warm is sandbox]:
-        del _sandboxes[settings]
-    atexit.unregister(sandbox.close)
-    sandbox.close()
+    if (sandbox := _sandboxes.pop(settings, None)) is not None:
+        atexit.unregister(sandbox.close)
+        sandbox.close()
 
 
 def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool, preload: tuple[str, ...]) -> Sandbox:

@@ -92,8 +92,9 @@ def set_up(parts: list[str], options: argparse.Namespace, log: TextIO) -> None:
         missing = [part for part in parts if part not in state["parts"]]
         for part in missing:
             install(VENV, part, log)
+        if missing:
+            compile_all(VENV, log)
         install_projects(VENV, log)
-        compile_all(VENV, log)
         write_state(VENV, [*state["parts"], *missing], state["python"], state["torch"])
     print(f"Ready after {clock(time.monotonic() - started)}")
 

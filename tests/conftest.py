@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--everything", action="store_true", help="judge and translate all that is there, not a part")
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more than there are cores: some tests wait, for browsers, servers and limits on time."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
+    return 1 + (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,5 +74,5 @@ def asked(monkeypatch):
 
 def _forget_sandboxes() -> None:
     why_not_sandboxed.cache_clear()
-    for sandbox in list(job._sandboxes.values()):
-        job._forget_sandbox(sandbox)
+    for settings in list(job._sandboxes):
+        job._forget_sandbox(settings)
