@@ -58,6 +58,8 @@ WIDEST = 8
 
 _TOO_LARGE = "its tensors take more memory than the limit allows"
 _LENGTHS = struct.Struct(">IQ")
+# Up to so many bytes it takes less time to copy them than to wake the other side once more for what it waits for.
+_TOGETHER = 1 << 18
 _CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
 
@@ -75,8 +77,11 @@ def send(connection: socket.socket, header: dict, blobs: Sequence[bytes] = (), d
         deadline: `time.monotonic()` at which to give up with TimeoutError.
     """
     text = json.dumps(header, separators=(",", ":")).encode()
-    head = _LENGTHS.pack(len(text), sum(map(len, blobs)))
-    for part in (head + text, *blobs):
+    length = sum(map(len, blobs))
+    parts = [_LENGTHS.pack(len(text), length), text, *blobs]
+    if length <= _TOGETHER:
+        parts = [b"".join(parts)]
+    for part in parts:
         _set_timeout(connection, deadline)
         connection.sendall(part)
 
@@ -103,8 +108,11 @@ def receive(
     text_length, data_length = _LENGTHS.unpack(_read(connection, _LENGTHS.size, deadline))
     if text_length > header_bytes or text_length + data_length > max_bytes:
         raise ProtocolError(f"a message of {text_length + data_length} bytes is too long")
-    text = _read(connection, text_length, deadline)
-    data = _read(connection, data_length, deadline)
+    if data_length <= _TOGETHER:
+        both = _read(connection, text_length + data_length, deadline)
+        text, data = both[:text_length], both[text_length:]
+    else:
+        text, data = (_read(connection, length, deadline) for length in (text_length, data_length))
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
