@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from pathlib import Path
+from types import CodeType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -94,13 +95,29 @@ def read_definitions(notebook: Path) -> str:
 
 def execute_definitions(source: str, filename: str, namespace: dict) -> None:
     """Execute definitions one by one; one that raises is skipped with a warning, so that the others can be imported."""
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    lines = source.splitlines(keepends=True)
+    linecache.cache[filename] = (len(source), None, lines, filename)
+    for number, compiled in _compiled(source, filename):
+        try:
+            if isinstance(compiled, Exception):
+                raise compiled
+            exec(compiled, namespace)
+        except Exception as error:
+            told = f"{filename}: `{lines[number - 1].strip()}` raised {error!r} and is left out"
+            warnings.warn(told, stacklevel=2)
+
+
+@lru_cache(maxsize=256)  # wrong answers are judged one after another, each among the same other cells
+def _compiled(source: str, filename: str) -> list[tuple[int, CodeType | Exception]]:
+    """Each statement as code, or why it cannot be compiled, with the number of its line."""
+    found = []
     for statement in ast.parse(source).body:
         try:
-            exec(compile(ast.Module([statement], []), filename, "exec"), namespace)
+            compiled = compile(ast.Module([statement], []), filename, "exec")
         except Exception as error:
-            first_line = ast.get_source_segment(source, statement).splitlines()[0]
-            warnings.warn(f"{filename}: `{first_line}` raised {error!r} and is left out", stacklevel=2)
+            compiled = error
+        found.append((statement.lineno, compiled))
+    return found
 
 
 _HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
