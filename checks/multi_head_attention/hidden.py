@@ -392,7 +392,7 @@ def check_NarrowSelfAttention_values(cls: Callable) -> None:
         oracle = partial(_narrow, state=copies.state, heads=heads)
         case = {"x": randn(batch, n, dim, dtype=torch.float32), "mask": None}
         mistakes = _narrow_mistakes(copies.state, heads, dim)
-        expect_matches(copies, oracle, [case], mistakes, "the output", gradients=False)
+        expect_matches(copies, oracle, [case], mistakes, "the output", gradients=False, device=False)
         x = case["x"].double()
         expect_device(copies.elsewhere, {"x": x})
         _expect_gradients_of_copy(copies, partial(_narrow, heads=heads), x)
@@ -412,7 +412,8 @@ def check_NarrowSelfAttention_masks(cls: Callable) -> None:
         cases = [{"x": randn(batch, n, dim, dtype=torch.float32), "mask": mask} for mask in _masks(batch, heads, n, n)]
         oracle = partial(_narrow, state=copies.state, heads=heads)
         mistakes = _narrow_mistakes(copies.state, heads, dim)
-        expect_matches(copies, oracle, cases, mistakes, "the output with a mask", gradients=False)
+        what = "the output with a mask"
+        expect_matches(copies, oracle, cases, mistakes, what, gradients=False, device=False)
         expect_gradients(copies, oracle, cases[-1])
 
 
@@ -514,6 +515,7 @@ def _wide_cases(copies: _Copies, heads: int, dim: int, cases: list[dict[str, Any
             _wide_mistakes(copies.state, heads, dim, part),
             name + what,
             gradients=False,
+            device=False,
         )
 
 
