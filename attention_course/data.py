@@ -10,13 +10,16 @@ import random
 from functools import cache
 from glob import glob
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import spacy
 import torch
 from torch import Tensor
 from torchtext import data, datasets
 
 from attention_course.training import save
+
+if TYPE_CHECKING:
+    from spacy.tokenizer import Tokenizer
 
 UNK, PAD, SOS, EOS = range(4)  # the first numbers of a captions' vocabulary
 
@@ -52,7 +55,9 @@ def cache_folder(root: Path) -> Path:
 
 
 @cache
-def _rules(language: str) -> spacy.tokenizer.Tokenizer:
+def _rules(language: str) -> "Tokenizer":
+    import spacy  # takes a second, and where all texts are cut already nobody needs it
+
     return spacy.blank(language).tokenizer
 
 

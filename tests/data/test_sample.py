@@ -5,11 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import spacy
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 from torchtext import data, datasets
+
+from attention_course.data import cut_english, cut_german
 
 DATA = Path(__file__).parents[2] / "data"
 SAMPLE = DATA / "sample"
@@ -27,13 +25,9 @@ def reviews(split: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def tokens():
-    """Each split's captions in lower-case spaCy tokens."""
-    tokenizers = {language: spacy.blank(language) for language in ("de", "en")}
-    return {
-        (split, language): [[token.text.lower() for token in tokenizer(line)] for line in lines(split, language)]
-        for language, tokenizer in tokenizers.items()
-        for split in SPLITS
-    }
+    """Each split's captions in lower-case tokens."""
+    cuts = {"de": cut_german, "en": cut_english}
+    return {(split, key): [cut(line) for line in lines(split, key)] for key, cut in cuts.items() for split in SPLITS}
 
 
 def test_torchtext_reads_the_captions():
@@ -78,6 +72,11 @@ def test_reviews_are_short_distinct_and_labelled_by_their_rating():
 
 
 def test_reviews_can_be_learned():
+    # Imported here, as every process that runs tests reads this file.
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
     train, test = reviews("train"), reviews("test")
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(*zip(*train, strict=True))
     assert 0.8 <= model.score(*zip(*test, strict=True)) <= 0.9
