@@ -276,7 +276,9 @@ def _client(workers: int, scheduler: str | None) -> Iterator:
         if scheduler is None:
             stack.enter_context(dask.config.set(_LOCAL))
             start_forkserver()
-            options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+            options = {"threads_per_worker": 1, "silence_logs": logging.CRITICAL}
+            # No dashboard, and no word about its usual port where another program has that.
+            options |= {"dashboard_address": "127.0.0.1:0", "scheduler_kwargs": {"dashboard": False}}
             # Who can talk to a scheduler can have it run anything: each side has to show this run's own key, which no
             # other user of this machine has.
             try:
