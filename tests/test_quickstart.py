@@ -66,13 +66,13 @@ def test_nbgraders_example_gets_nbgraders_marks(environment, tmp_path):
     run(environment / "nbgrader", "quickstart", "course101", cwd=tmp_path)
     [package] = environment.parent.glob("lib/python*/site-packages/nbgrader")
     shutil.copytree(package / EXAMPLE, tmp_path / "course101/submitted")
+    run(environment / "nbgrader", "generate_assignment", "ps1", cwd=tmp_path / "course101")
     shutil.copytree(tmp_path / "course101", tmp_path / "with_the_engine")
     [settings] = re.findall(r"```python\n(.*?)```", (REPOSITORY / "autograder/README.md").read_text(), re.S)
     with (tmp_path / "with_the_engine/nbgrader_config.py").open("a") as config:
         config.write(f"\n{settings}")
     marks = {}
     for engine, course in (("nbgrader", tmp_path / "course101"), ("autograder", tmp_path / "with_the_engine")):
-        run(environment / "nbgrader", "generate_assignment", "ps1", cwd=course)
         run(environment / "nbgrader", "autograde", "ps1", cwd=course)
         marks[engine] = read_marks(course)
     assert marks["autograder"] == marks["nbgrader"]

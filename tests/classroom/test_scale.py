@@ -16,11 +16,11 @@ import psutil
 import pytest
 from distributed import Client, LocalCluster
 from distributed.security import Security
+from typer.testing import CliRunner
 
+from autograder import cli
 from autograder.course import batch
 from autograder.course.interrupts import interrupts_held
-
-AUTOGRADER = [sys.executable, "-c", "from autograder.cli import main; main()"]
 
 
 @pytest.fixture
@@ -57,10 +57,15 @@ def graded(root: Path) -> int:
     return len(list((root / "classroom/autograded").glob("*/*/.autograder.json")))
 
 
+def grade(*arguments: object):
+    """Run `autograder grade` in this process, which has all of it imported; a refusal is part of the result."""
+    return CliRunner().invoke(cli.app, ["grade", *map(str, arguments)])
+
+
 def start(*arguments: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [*AUTOGRADER, "grade", *arguments], start_new_session=True, stderr=subprocess.PIPE, text=True
-    )
+    """Start `autograder grade` as a program, to be ended from outside."""
+    program = [sys.executable, "-c", "from autograder.cli import main; main()", "grade", *arguments]
+    return subprocess.Popen(program, start_new_session=True, stderr=subprocess.PIPE, text=True)
 
 
 def lets_in(address: str, security: Security | None = None) -> bool:
@@ -86,7 +91,7 @@ def test_nobody_else_is_let_in(course):
             with pytest.raises(OSError):
                 urllib.request.urlopen(f"http://{host}:{port}/info/main/workers.html", timeout=5)
     # Beside it, a cluster as Dask makes it.
-    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options, protocol="tcp://") as open_to_all:
         assert lets_in(open_to_all.scheduler_address)
 
@@ -100,12 +105,12 @@ def test_the_same_marks_however_the_class_is_spread(class_of_six, tmp_path):
     cluster = [subprocess.Popen([*dask, "scheduler", "--host", address, *options])]
     cluster += [subprocess.Popen([*dask, "worker", address, "--nthreads", "2", *options]) for _ in range(2)]
     try:
-        spreads = [("--workers", "1"), ("--workers", "3"), ("--scheduler", address)]
+        spreads = [("--workers", 1), ("--workers", 3), ("--scheduler", address)]
         seen, workers = [], []
         for spread in spreads:
             for receipt in (class_of_six / "classroom").rglob(".autograder.json"):
                 receipt.unlink()
-            subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", *spread], check=True)
+            assert grade("--json", tmp_path / "out.json", *spread).exit_code == 0
             seen.append(items(tmp_path / "out.json"))
             workers.append(json.loads((tmp_path / "out.json").read_text())["workers"])
     finally:
@@ -123,8 +128,7 @@ def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(half_never
     root = half_never_ends
     running = start("--workers", workers)
     wait_for(lambda: graded(root) == 3)
-    another = subprocess.run([*AUTOGRADER, "grade", "--workers", "1"], capture_output=True, text=True, timeout=300)
-    assert another.returncode == 2 and "another `autograder grade` is at work on" in another.stderr
+    assert "another `autograder grade` is at work on" in str(grade("--workers", 1).exception)
     for _ in range(2):  # a second one, by who is impatient, does no harm
         os.killpg(running.pid, signal.SIGINT)
     _, told = running.communicate(timeout=300)
@@ -139,7 +143,7 @@ def test_an_interrupted_run_leaves_a_consistent_gradebook_and_goes_on(half_never
     assert len(kept) == 3
     for number in range(3, 6):
         hand_in(f"s{number}", "01_numbers", double="return 3 * x")
-    subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", "--workers", "1"], check=True)
+    assert grade("--json", tmp_path / "out.json", "--workers", 1).exit_code == 0
     assert len(items(tmp_path / "out.json")) == 12
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
 
@@ -229,7 +233,7 @@ def test_a_killed_run_loses_and_doubles_nothing(half_never_ends, hand_in, tmp_pa
         assert db.execute(query).fetchone()[0] % 3 == 0, "a student's marks are there together or not at all"
     for number in range(3, 6):
         hand_in(f"s{number}", "01_numbers", double=f"return {2 + number % 2} * x")
-    subprocess.run([*AUTOGRADER, "grade", "--json", tmp_path / "out.json", "--workers", "1"], check=True)
+    assert grade("--json", tmp_path / "out.json", "--workers", 1).exit_code == 0
     assert len(items(tmp_path / "out.json")) == 12
     assert sum(item[4] for item in items(tmp_path / "out.json")) == 3 * 2
     with sqlite3.connect(half_never_ends / "classroom/gradebook.db") as db:
