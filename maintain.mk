@@ -3,7 +3,7 @@
 
 help::
 	@echo "make test           run all tests"
-	@echo "make test-all       run all tests, on every wrong answer in the grader and every caption in the page"
+	@echo "make test-all       run all tests, on every answer in the grader and every caption in the page"
 	@echo "make test-fast      run what a change of prose needs; CHAPTER=06: and that chapter's checks"
 	@echo "make test-set-up    set everything up as an ordinary user, from an empty folder"
 	@echo "make grade          grade an example class and print the marks"

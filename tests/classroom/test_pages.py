@@ -69,8 +69,7 @@ def browser():
         yield driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 @pytest.mark.parametrize("write", [a_feedback_page, an_insights_page])
 def test_everybody_can_read_a_page_without_scrolling_sideways(browser, tmp_path, write, width, scheme):
     file = tmp_path / "page.html"
