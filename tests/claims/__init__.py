@@ -1,9 +1,13 @@
 """Sentences of the chapters that quote a result, each with what must hold of the executed outputs for it to be true."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from nbformat import NotebookNode
+
+from autograder.course.curriculum import find_course
 
 
 @dataclass(frozen=True)
@@ -28,3 +32,10 @@ def outputs(notebook: NotebookNode) -> dict[str, str]:
 
 def _text(output: NotebookNode) -> str:
     return output.get("text") or output.get("data", {}).get("text/plain", "")
+
+
+@cache
+def records(name: str) -> list[dict]:
+    """The runs in `results/runs` whose file's name fits this pattern."""
+    files = sorted((find_course().root / "results/runs").glob(f"{name}.json"))
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]

@@ -1,13 +1,10 @@
 """What chapter 07 says of its own runs, and of the records."""
 
-import json
 import re
 from statistics import mean, stdev
 
-from autograder.course.curriculum import find_course
-from claims import Claim
+from claims import Claim, records
 
-RUNS = find_course().root / "results" / "runs"
 ALL = "Film reviews (IMDB), the last 512 tokens of each"
 PROMISED = "Film reviews (IMDB): what a held-out tenth promises"
 TAKEN_APART = "Film reviews (IMDB), held-out films: the transformer's recipe taken apart"
@@ -20,19 +17,19 @@ def numbers(text: str) -> list[float]:
     return [float(n) for n in re.findall(r"[+−-]?\d+\.\d+", text.replace("−", "-"))]
 
 
-def records(experiment: str) -> list[dict]:
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(RUNS.glob("Film_reviews*.json"))]
+def runs_of(experiment: str) -> list[dict]:
+    runs = records("Film_reviews*")
     return [run for run in runs if run["experiment"] == experiment]
 
 
 def recorded(model: str, experiment: str = ALL) -> list[float]:
     """The accuracies of a model's runs, in percent."""
-    return [run["values"]["accuracy"] for run in records(experiment) if run["model"] == model and "kind" not in run]
+    return [run["values"]["accuracy"] for run in runs_of(experiment) if run["model"] == model and "kind" not in run]
 
 
 def difference(one: str, other: str, experiment: str = ALL) -> list[float]:
     """How far one model is ahead of another, and the interval; of several seeds the first."""
-    return next(run["difference"] for run in records(experiment) if run["model"] == f"{one} − {other}")
+    return next(run["difference"] for run in runs_of(experiment) if run["model"] == f"{one} − {other}")
 
 
 LAYERS = ("the chapter's with fused attention (µs)", "the chapter's layers (µs)", "torch's layers (µs)")
@@ -40,8 +37,8 @@ LAYERS = ("the chapter's with fused attention (µs)", "the chapter's layers (µs
 
 def cost(precision: str) -> dict[str, float]:
     """What a training token costs, by layers."""
-    (file,) = RUNS.glob(f"What_a_training_token_costs*{precision}*.json")
-    return json.loads(file.read_text(encoding="utf-8"))["values"]
+    (record,) = records(f"What_a_training_token_costs*{precision}*")
+    return record["values"]
 
 
 def near(said: list[float], wanted: list[float]) -> bool:
@@ -225,7 +222,7 @@ CLAIMS = [
         "without them the transformer is the last of the table",
         lambda _: (
             recorded("without first vectors", TAKEN_APART)[0]
-            == min(run["values"]["accuracy"] for run in records(TAKEN_APART) if "kind" not in run and run["seed"] == 0)
+            == min(run["values"]["accuracy"] for run in runs_of(TAKEN_APART) if "kind" not in run and run["seed"] == 0)
         ),
     ),
     Claim(
@@ -288,14 +285,14 @@ CLAIMS = [
     Claim(
         "records",
         "after eight and a half minutes of training",
-        lambda _: 490 < mean(run["processor_seconds"] for run in records(ALL) if run["model"] == TRANSFORMER) < 530,
+        lambda _: 490 < mean(run["processor_seconds"] for run in runs_of(ALL) if run["model"] == TRANSFORMER) < 530,
     ),
     Claim(
         "records",
         "91.73 % in a minute and a half",
         lambda _: (
             [round(accuracy, 2) for accuracy in recorded(NGRAMS)] == [91.73]
-            and all(75 < run["processor_seconds"] < 105 for run in records(ALL) if run["model"] == NGRAMS)
+            and all(75 < run["processor_seconds"] < 105 for run in runs_of(ALL) if run["model"] == NGRAMS)
         ),
     ),
     Claim(

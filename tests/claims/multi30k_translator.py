@@ -1,13 +1,9 @@
 """What chapter 10 says of its own runs, of the shipped translator and of the records."""
 
 import itertools
-import json
 import re
 
-from autograder.course.curriculum import find_course
-from claims import Claim
-
-RUNS = find_course().root / "results" / "runs"
+from claims import Claim, records
 
 
 def numbers(text: str) -> list[float]:
@@ -16,7 +12,7 @@ def numbers(text: str) -> list[float]:
 
 def recorded(model: str, decoding: str) -> list[float]:
     """BLEU on the test captions in lower-case tokens, of each run of a model."""
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(RUNS.glob("German_captions*.json"))]
+    runs = records("German_captions*")
     return [run["values"][f"tokens, lower case, {decoding}"] for run in runs if run["model"] == model]
 
 
@@ -49,13 +45,13 @@ RUNGS = {
 
 def difference(title: str) -> list[float]:
     """How much better one model translates the test captions than another, and the interval."""
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in RUNS.glob("German_captions*.json")]
+    runs = records("German_captions*")
     return next(run["difference"] for run in runs if run["model"] == title)
 
 
 def decoding(title: str) -> list[float]:
     """How a way of decoding with the shipped translator differs from a beam of 5, and the interval."""
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in RUNS.glob("Decoding*.json")]
+    runs = records("Decoding*")
     return next(run["difference"] for run in runs if run["model"] == title)
 
 
@@ -130,7 +126,7 @@ def by_beam(text: str) -> dict[int, list[float]]:
 
 def decoded(way: str) -> dict:
     """The record of a way of decoding with the shipped translator."""
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in RUNS.glob("Decoding*.json")]
+    runs = records("Decoding*")
     return next(run for run in runs if run["model"] == way)
 
 

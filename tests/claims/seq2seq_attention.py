@@ -6,9 +6,7 @@ from functools import cache
 from statistics import mean, stdev
 
 from autograder.course.curriculum import find_course
-from claims import Claim
-
-RUNS = find_course().root / "results" / "runs"
+from claims import Claim, records
 
 
 def numbers(text: str) -> list[float]:
@@ -39,8 +37,8 @@ def translations(outputs: dict[str, str]) -> dict[str, list[str]]:
 
 def of_seeds(kind: str) -> str:
     """The recorded BLEU of a kind of model, as the text says it: the mean over seeds and the standard deviation."""
-    files = RUNS.glob(f"German_captions*-{kind}__words_that_occur_three_times-[0-9].json")
-    scores = [json.loads(file.read_text())["values"]["tokens, lower case, greedy"] for file in files]
+    found = records(f"German_captions*-{kind}__words_that_occur_three_times-[0-9]")
+    scores = [record["values"]["tokens, lower case, greedy"] for record in found]
     assert len(scores) == 3
     return f"{mean(scores):.1f} ± {stdev(scores):.1f}"
 
