@@ -1,18 +1,16 @@
 """The release: nbgrader's, in step with solutions/, in step with the curriculum, and without a leak."""
 
+import contextlib
 import copy
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import nbformat
 import pytest
+from typer.testing import CliRunner
 
+from autograder import cli
 from autograder.course.curriculum import find_course
 from autograder.course.release import against_curriculum, leaks
-
-AUTOGRADER = Path(sys.executable).with_name("autograder")
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +38,13 @@ def cell(notebook, name):
 
 
 def release(root, *arguments):
-    return subprocess.run([AUTOGRADER, "release", *arguments], cwd=root, capture_output=True, text=True, timeout=120)
+    with contextlib.chdir(root):
+        return CliRunner().invoke(cli.app, ["release", *arguments])
 
 
 def test_the_notebooks_are_what_the_solutions_give(repository):
     done = release(repository, "--check")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_drift_is_named_and_a_release_mends_it(repository, tmp_path):
@@ -57,11 +56,11 @@ def test_drift_is_named_and_a_release_mends_it(repository, tmp_path):
     notebook.write_text(notebook.read_text().replace("Attention, in the end,", "Attention, somehow,"))
     (notebook.parent / "stray.txt").write_text("x")
     done = release(tmp_path, "--check")
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "weighted_averages.ipynb is not what solutions/ gives: run `autograder release" in done.stderr
     assert "stray.txt" in done.stderr
-    assert release(tmp_path).returncode == 0
-    assert release(tmp_path, "--check").returncode == 0
+    assert release(tmp_path).exit_code == 0
+    assert release(tmp_path, "--check").exit_code == 0
     assert "Attention, in the end," in notebook.read_text()
 
 
@@ -145,11 +144,11 @@ def test_a_release_loses_no_work(repository, tmp_path):
     nbformat.write(notebook, folder / "weighted_averages.ipynb")
     (folder / "scratch.txt").write_text("my notes")
     done = release(tmp_path, "01")
-    assert done.returncode == 0 and done.stderr.count("kept aside as") == 2
+    assert done.exit_code == 0 and done.stderr.count("kept aside as") == 2
     (kept,) = folder.glob("weighted_averages.ipynb.*.bak")
     assert "return weights @ x" in kept.read_text()
     (notes,) = folder.glob("scratch.txt.*.bak")
     assert notes.read_text() == "my notes"
     assert "raise NotImplementedError()" in (folder / "weighted_averages.ipynb").read_text()
-    assert release(tmp_path, "01", "--check").returncode == 0
+    assert release(tmp_path, "01", "--check").exit_code == 0
     assert "kept aside" not in release(tmp_path, "01").stderr
