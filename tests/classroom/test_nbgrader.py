@@ -14,7 +14,9 @@ import nbformat
 import pytest
 from nbgrader.apps.api import NbGraderAPI
 from sqlalchemy import create_engine, text
+from typer.testing import CliRunner
 
+from autograder import cli
 from autograder.course import gradebook
 
 MARKS = """
@@ -102,8 +104,7 @@ def mixed_class(hand_in) -> list[str]:
 
 
 def test_all_ways_give_the_same_marks(course, url, mixed_class):
-    command = [sys.executable, "-c", "from autograder.cli import main; main()", "grade", "--workers", "1"]
-    assert subprocess.run(command).returncode == 3, "dan's is no notebook"
+    assert CliRunner().invoke(cli.app, ["grade", "--workers", "1"]).exit_code == 3, "dan's is no notebook"
     expected = marks(url)
     scores = {(student, cell): score for student, cell, score, *_ in expected}
     assert scores["ada", "double_check"] == scores["eve", "double_check"] == 2
