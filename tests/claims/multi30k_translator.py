@@ -17,6 +17,7 @@ def recorded(model: str, decoding: str) -> list[float]:
 
 
 GRUS = [f"GRU {kind} attention, words that occur three times" for kind in ("without", "with")]
+WIDE = "transformer twice as wide, 8,000 subwords, averaged weights"
 RUNGS = {
     "| two GRUs with one vector between them (chapter 8) |": (GRUS[0], "greedy", None),
     "| attention between them (chapter 8) |": (GRUS[1], "greedy", f"{GRUS[1]} − {GRUS[0]}"),
@@ -30,7 +31,12 @@ RUNGS = {
         "beam 5",
         "transformer, subwords: beam 5 − greedy",
     ),
-    "| the mean of three such models' probabilities, an **ensemble** |": (
+    "| twice the width, and the mean of its weights over the last steps |": (
+        WIDE,
+        "beam 5",
+        f"{WIDE} − transformer, subwords",
+    ),
+    "| in place of that, the mean of three models' probabilities, an **ensemble** |": (
         "mean of the subword transformers' probabilities",
         "beam 5",
         None,
@@ -41,6 +47,12 @@ RUNGS = {
         None,
     ),
 }
+
+
+def cost(model: str) -> tuple[int, float]:
+    """The parameters of a model and the processor's minutes of its first training on record."""
+    run = next(run for run in records("German_captions*") if run["model"] == model and "values" in run)
+    return run["parameters"], run["processor_seconds"] / 60
 
 
 def difference(title: str) -> list[float]:
@@ -160,6 +172,14 @@ CLAIMS = [
         lambda _: (
             sorted(recorded("transformer, subwords", "greedy")) == [38.17, 38.59, 39.10]
             and sorted(recorded("transformer, words", "greedy")) == [38.25, 38.75, 39.19]
+        ),
+    ),
+    Claim(
+        "ladder",
+        "7.6 million parameters in place of 1.8 and with 101 minutes of one core in place of 50",
+        lambda _: (
+            [round(count / 1e6, 1) for count, _ in map(cost, (WIDE, "transformer, subwords"))] == [7.6, 1.8]
+            and [round(minutes) for _, minutes in map(cost, (WIDE, "transformer, subwords"))] == [101, 50]
         ),
     ),
     Claim(
