@@ -63,6 +63,10 @@ CONSENSUS = (
     "consensus: of the translations (beam 5) by each transformer and each mean, the one with the highest mean sentence "
     "BLEU against all of them, in lower-cased tokens."
 )
+TAUGHT = (
+    "taught: in each epoch half of the captions, drawn anew, have the translation by the teacher's first seed (beam 5) "
+    "in place of the reference; what the teacher and its translations cost is not counted."
+)
 BEAM = 5
 GREEDY = "-greedy"  # marks the answers without a beam of a model that has both
 FILES = {"valid": "val", "test": "test2016"}
@@ -109,7 +113,7 @@ RECIPES = {
     "subwords": TRANSFORMER,
     "small": TRANSFORMER | AVERAGED,
     "big": BIG,
-    "distilled": TRANSFORMER | AVERAGED | {"teacher": "big", "epochs": 30},
+    "distilled": TRANSFORMER | AVERAGED | {"teacher": "big", "epochs": 28},
 }
 ONE_SEED = ("gru", "gru_attention")
 COMPARED = [
@@ -117,6 +121,9 @@ COMPARED = [
     ("subwords-greedy", "small_gru_attention"),
     ("big", "subwords"),
     ("small", "subwords"),
+    ("distilled", "subwords"),
+    ("distilled-greedy", "subwords-greedy"),
+    ("big", "distilled"),
     ("distilled", "small"),
 ]
 ENSEMBLES = {"words_mean": "words", "subwords_mean": "subwords"}
@@ -129,7 +136,7 @@ TITLES = {
     "subwords": "transformer, subwords",
     "small": "transformer, subwords, averaged weights",
     "big": "transformer twice as wide, 8,000 subwords, averaged weights",
-    "distilled": "transformer, subwords, taught by the one twice as wide as well",
+    "distilled": "transformer, subwords, averaged weights, taught by the one twice as wide",
     "words_mean": "mean of the word transformers' probabilities",
     "subwords_mean": "mean of the subword transformers' probabilities",
     "consensus": "consensus of all transformers and both means",
@@ -171,17 +178,22 @@ class Captions:
         numbers = zip(*(self.subwords.encode(side, num_threads=1, **sampling) for side in pair), strict=True)
         return data.Dataset([data.Example.fromlist(both, self.fields) for both in numbers], self.fields)
 
-    def training_examples(self, dropout: float, seed: int, taught: tuple | None) -> data.Dataset:
+    def training_examples(self, dropout: float, seed: int, taught: list[str] | None) -> data.Dataset:
         """The training captions of one epoch, in subwords or words.
 
         Args:
             dropout: cut them anew; each merge is left out with this probability (Provilkov et al., 2020).
-            seed: of what is left out.
-            taught: German captions and a teacher's translations, which are added (Kim and Rush, 2016); or None.
+            seed: of what is left out, and of which captions are whose.
+            taught: a teacher's translations (Kim and Rush, 2016): half of the captions, drawn anew by the seed, have
+                theirs in place of the reference; or None.
         """
         if not dropout and taught is None:
             return self.train
-        pair = self.lines if taught is None else tuple(a + b for a, b in zip(self.lines, taught, strict=True))
+        german, english = self.lines
+        if taught is not None:
+            chance = random.Random(seed)
+            english = [chance.choice(both) for both in zip(english, taught, strict=True)]
+        pair = german, english
         if not dropout:
             return self.encode(pair)
         sentencepiece.set_random_generator_seed(seed)
@@ -375,18 +387,21 @@ def gru_decode(model: nn.Module, source: Tensor, lengths: Tensor, max_len: int) 
 def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1) -> list[list[int]]:
     """Token numbers of the translation of each caption, in the order of the data set."""
     model.eval()
+    search, greedy = chapter_10.beam_search, chapter_10.greedy_decode
+    if isinstance(model, chapter_09.Translator):
+        search, greedy = chapter_10.cached_beam, chapter_10.cached_decode
     order = sorted(range(len(dataset)), key=lambda i: len(dataset[i].src))
     found = {}
-    for start in range(0, len(order), 64):
-        numbers = order[start : start + 64]
+    groups = [order[start : start + 64] for start in range(0, len(order), 64)]
+    for numbers in watched(groups, f"{len(order)} captions, beam {beam}"):
         source, lengths = dataset.fields["src"].process([dataset[i].src for i in numbers])
         longest = source.shape[1] + 20
         if isinstance(model, chapter_08.Seq2Seq):
             translations, _ = gru_decode(model, source, lengths, longest)
         elif beam == 1:
-            translations = chapter_10.greedy_decode(model, source, longest, SOS, EOS)
+            translations = greedy(model, source, longest, SOS, EOS)
         else:
-            translations = chapter_10.beam_search(model, source, beam, longest, SOS, EOS)
+            translations = search(model, source, beam, longest, SOS, EOS)
         found |= dict(zip(numbers, translations, strict=True))
     return [found[i] for i in range(len(order))]
 
@@ -402,11 +417,11 @@ def state_path(root: Path, name: str, seed: int, recipe: dict) -> Path:
     return cache_folder(root) / f"multi30k-{name}-{seed}-{key}.pt"
 
 
-def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: Path, taught: tuple | None) -> dict:
+def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: Path, taught: list[str] | None) -> dict:
     """Train a model, or go on from its last epoch; afterwards it has its averaged weights, if the recipe averages.
 
     Args:
-        taught: German captions and a teacher's translations of them, to learn from as well.
+        taught: a teacher's translations of the training captions, to learn from as well.
 
     Returns:
         What its record holds: the losses of each epoch, and what the training cost.
@@ -530,21 +545,22 @@ def vote(seeds: list[int], root: Path, split: str) -> dict:
     }
 
 
-def lessons(teacher: str, seed: int, root: Path) -> tuple[list[str], list[str]]:
-    """The German training captions, and what a finished translator makes of them with a beam; kept once made.
+def lessons(teacher: str, root: Path) -> list[str]:
+    """What a translator's first seed makes of the German training captions with a beam; kept once made.
 
     Raises:
         FileNotFoundError: the teacher has not been trained.
     """
     recipe = RECIPES[teacher]
-    path = cache_folder(root) / "captions-train" / f"{teacher}-{seed}.pt"
-    german = caption_lines(root, "train.de")
+    path = cache_folder(root) / "captions-train" / f"{teacher}-0.pt"
     if not path.exists():
         captions = Captions(root, recipe)
         model = new_model(recipe, captions.sizes)
-        model.load_state_dict(finished_weights(load_finished(root, teacher, seed, recipe)))
-        save([captions.subwords.decode(numbers) for numbers in translate(model, captions.train, BEAM)], path)
-    return german, torch.load(path, weights_only=True)
+        model.load_state_dict(finished_weights(load_finished(root, teacher, 0, recipe)))
+        with mixed_precision():
+            translations = translate(model, captions.train, BEAM)
+        save([captions.subwords.decode(numbers) for numbers in translations], path)
+    return torch.load(path, weights_only=True)
 
 
 def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Captions, validate: bool) -> dict:
@@ -554,7 +570,7 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
     else:
         torch.manual_seed(seeds[0])
         model = new_model(recipe, captions.sizes)
-        taught = lessons(recipe["teacher"], seeds[0], root) if "teacher" in recipe else None
+        taught = lessons(recipe["teacher"], root) if "teacher" in recipe else None
         spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe), taught)
     values, intervals, said, split = {}, {}, {}, "valid" if validate else "test"
     for beam in (1,) if "encoder_hidden" in recipe else (1, BEAM):
@@ -576,7 +592,7 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         "recipe": recipe,
         "values": values,
         "intervals": intervals,
-        "notes": signatures(),
+        "notes": [*signatures(), *([TAUGHT] if "teacher" in recipe else [])],
     } | spent
     for beam, tokens in said.items():
         ending = GREEDY if beam == 1 and len(said) > 1 else ""

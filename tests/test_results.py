@@ -235,8 +235,12 @@ captions = multi30k.Captions(root, {"units": "subwords", "vocabulary": 600})
 one, same, other = (captions.training_examples(0.3, seed, None) for seed in (1, 1, 2))
 assert [e.src for e in one] == [e.src for e in same] != [e.src for e in other]
 assert [captions.subwords.decode(e.trg) for e in other] == [captions.subwords.decode(e.trg) for e in captions.train]
-taught = (captions.lines[0][:5], ["Something else."] * 5)
-assert len(captions.training_examples(0.0, 0, taught)) == len(captions.train) + 5
+
+# Of what a teacher says each epoch has another half; the German is the same.
+half, others = (captions.training_examples(0.0, seed, ["A man."] * len(captions.train)) for seed in (1, 2))
+mans = [[captions.subwords.decode(e.trg) == "A man." for e in examples] for examples in (half, others)]
+assert [e.src for e in half] == [e.src for e in captions.train]
+assert 0.4 < sum(mans[0]) / len(captions.train) < 0.6 and mans[0] != mans[1]
 
 # Trained, stopped and gone on with, it ends where it would have ended without a stop.
 recipe = multi30k.RECIPES["small"] | {"vocabulary": 600, "dim": 8, "heads": 2, "depth": 1, "hidden": 8, "epochs": 2}
