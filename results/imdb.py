@@ -26,13 +26,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from intervals import accuracy_interval, paired_difference
+from ngram_vectors import WordsAndNGrams
 from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torchtext import data
-from words_and_pairs import WordsAndPairs
 
 from attention_course.data import (
     cache_folder,
@@ -85,7 +85,9 @@ NETWORKS = {
     "transformer": TRANSFORMER,
     "bag": TRANSFORMER,
     "bag_own_rate": TRANSFORMER | {"rate": 5e-3},  # at the transformer's rate it may not have learned all it can
-    "pairs": TRANSFORMER | {"pairs_from": 2},  # pairs of words have a vector when as many training reviews hold them
+    # Pairs and triples of words have a vector when so many training reviews hold them; it learns faster than a word's.
+    "grams": TRANSFORMER
+    | {"word_dropout": 0.0, "longest": 3, "seen_in": 2, "vector_dropouts": (0.5, 0.8), "gram_eps": 1e-5},
 }
 WHOLE = "the whole recipe"
 # The transformer with an ingredient of its recipe taken away, on shorter texts: it is the difference that counts.
@@ -101,7 +103,7 @@ ABLATION_LEN, ABLATION_FILMS = 128, 0.3  # tokens of each review; films held out
 ENSEMBLES = {
     "mean": ["transformer"],
     "mixture": ["transformer", "bayes"],
-    "pairs_mixture": ["pairs", "bayes"],
+    "grams_mixture": ["grams", "bayes"],
 }
 TITLES = {
     "logistic": "logistic regression, tf–idf of words",
@@ -112,10 +114,10 @@ TITLES = {
     "bag": "bag of embeddings",
     "bag_own_rate": "bag of embeddings, a rate of its own",
     "transformer": "transformer, one block",
-    "pairs": "transformer, one block, words and pairs",
+    "grams": "transformer, one block, words, pairs and triples",
     "mean": "mean of the transformers",
     "mixture": "mean of the transformers and the NB-weighted regression",
-    "pairs_mixture": "mean of the transformers on words and pairs and the NB-weighted regression",
+    "grams_mixture": "mean of the transformers on words, pairs and triples and the NB-weighted regression",
 }
 COMPARED = [
     ("bayes_words", "logistic"),
@@ -129,8 +131,9 @@ COMPARED = [
     ("mean", "logistic"),
     ("mean", "bayes_words"),
     ("mixture", "bayes"),
-    ("pairs", "bayes"),
-    ("pairs_mixture", "bayes"),
+    ("grams", "transformer"),
+    ("grams", "bayes"),
+    ("grams_mixture", "bayes"),
 ]
 
 
@@ -186,8 +189,9 @@ def new_network(name: str, train: data.Dataset, settings: dict) -> nn.Module:
         vectors = word_vectors(reviews, words, settings["dim"], settings["window"])
         with torch.no_grad():
             model.embedding.weight.copy_(vectors * settings["std"] / vectors.std())
-    if "pairs_from" in settings:
-        model.embedding = WordsAndPairs(model.embedding, reviews, settings["pairs_from"])
+    if "longest" in settings:
+        chosen = [settings[key] for key in ("longest", "seen_in", "vector_dropouts")]
+        model.embedding = WordsAndNGrams(model.embedding, reviews, *chosen)
     return quicken(model)
 
 
@@ -199,9 +203,11 @@ def drop_words(batches: list, rate: float):
 
 def train_network(model: nn.Module, dataset: data.Dataset, settings: dict, seed: int, path: Path) -> dict:
     """Train a classifier as the chapter does, or go on from its last epoch; what it cost."""
-    embedding = list(model.embedding.parameters())
-    rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
-    groups = [{"params": embedding, "eps": settings["embedding_eps"]}, {"params": rest}]
+    kinds = {"embedding.grams.": [], "embedding.": [], "": []}
+    for name, parameter in model.named_parameters():
+        kinds[next(kind for kind in kinds if name.startswith(kind))].append(parameter)
+    eps = (settings.get("gram_eps"), settings["embedding_eps"], 1e-8)
+    groups = [{"params": kind, "eps": e} for kind, e in zip(kinds.values(), eps, strict=True) if kind]
     optimizer = torch.optim.AdamW(groups, settings["rate"], settings["betas"], weight_decay=0.01, fused=True)
     scheduler, spent, history = None, {"seconds": 0.0, "processor_seconds": 0.0}, []
     parts = {"model": model, "optimizer": optimizer}

@@ -265,9 +265,6 @@ def test_translators_are_trained_and_read_as_the_script_says():
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-REVIEWS = [np.array(numbers) for numbers in ([2, 3, 4, 0, 2, 3], [3, 4, 2, 3, 1, 5], [4, 0, 5, 4], [4, 0])]
-
-
 def test_n_grams_weigh_what_the_log_of_their_ratio_says():
     texts = [["good", "film"], ["good", "good"], ["bad", "film"], ["not", "good"]]
     reviews = [SimpleNamespace(text=text) for text in texts]
@@ -286,18 +283,23 @@ def test_n_grams_weigh_what_the_log_of_their_ratio_says():
     assert unseen.shape == (1, len(number)) and unseen.nnz == 0
 
 
-def test_repeated_pairs_of_words_have_vectors():
-    embedding = load("words_and_pairs").WordsAndPairs(torch.nn.Embedding(6, 3), REVIEWS, pairs_from=2)
+def test_repeated_pairs_and_triples_of_words_have_vectors():
+    texts = ([2, 3, 4, 0, 2, 3], [3, 4, 2, 3, 1, 5], [4, 0, 5, 4], [4, 0], [5, 2, 3, 4])
+    words, reviews = torch.nn.Embedding(6, 3), [np.array(numbers) for numbers in texts]
+    embedding = load("ngram_vectors").WordsAndNGrams(words, reviews, longest=3, seen_in=2, dropouts=(0.0, 0.5))
     tokens = torch.tensor([[2, 3, 4, 2, 5], [4, 0, 2, 3, 1]])
-    assert embedding(tokens).equal(embedding.words(tokens))  # they begin at 0
-    torch.nn.init.normal_(embedding.pairs.weight)
-    added = embedding(tokens) - embedding.words(tokens)
-    # In two reviews: (2, 3) and (3, 4). (4, 2) is in one, and (4, 0) ends with <unk>.
+    assert embedding(tokens).equal(words(tokens))  # they begin at 0
+    pairs, triples = (torch.nn.init.normal_(table.weight) for table in embedding.grams)
+    # In two reviews or more: (2, 3), (3, 4) and (2, 3, 4). (4, 2) is in one, and (4, 0) ends with <unk>.
     expected = torch.zeros(2, 5, 3)
-    expected[0, 1] = expected[1, 3] = embedding.pairs.weight[0]
-    expected[0, 2] = embedding.pairs.weight[1]
-    torch.testing.assert_close(added, expected)
-    assert len(embedding.pairs.weight) == 2
+    expected[0, 1] = expected[1, 3] = pairs[0]
+    expected[0, 2] = pairs[1] + triples[0]
+    torch.testing.assert_close(embedding.eval()(tokens) - words(tokens), expected)
+    assert [len(table.weight) for table in embedding.grams] == [2, 1]
+    # While training, half of the n-grams' vectors are dropped, and the others are twice as long.
+    several = embedding.train()(tokens[:1].expand(400, -1)) - words(tokens[:1])
+    torch.testing.assert_close(several.mean(0), expected[0], atol=0.4, rtol=0)
+    assert (several[:, 1] == 0).all(-1).float().mean().sub(0.5).abs() < 0.1
 
 
 def test_words_in_the_same_company_have_close_vectors():
