@@ -18,6 +18,7 @@ def recorded(model: str, decoding: str) -> list[float]:
 
 GRUS = [f"GRU {kind} attention, words that occur three times" for kind in ("without", "with")]
 WIDE = "transformer twice as wide, 8,000 subwords, averaged weights"
+TAUGHT = "transformer, subwords, averaged weights, taught by the one twice as wide"
 RUNGS = {
     "| two GRUs with one vector between them (chapter 8) |": (GRUS[0], "greedy", None),
     "| attention between them (chapter 8) |": (GRUS[1], "greedy", f"{GRUS[1]} − {GRUS[0]}"),
@@ -31,11 +32,12 @@ RUNGS = {
         "beam 5",
         "transformer, subwords: beam 5 − greedy",
     ),
-    "| twice the width, and the mean of its weights over the last steps |": (
-        WIDE,
+    "| the same small transformer, taught by the next row's, and the mean of its weights over the last steps |": (
+        TAUGHT,
         "beam 5",
-        f"{WIDE} − transformer, subwords",
+        f"{TAUGHT} − transformer, subwords",
     ),
+    "| twice the width, and such a mean |": (WIDE, "beam 5", f"{WIDE} − {TAUGHT}"),
     "| in place of that, the mean of three models' probabilities, an **ensemble** |": (
         "mean of the subword transformers' probabilities",
         "beam 5",
@@ -176,11 +178,38 @@ CLAIMS = [
     ),
     Claim(
         "ladder",
-        "7.6 million parameters in place of 1.8 and with 101 minutes of one core in place of 50",
+        "7.6 million parameters\nin place of 1.8 and with 101 minutes of one core in place of 50",
         lambda _: (
             [round(count / 1e6, 1) for count, _ in map(cost, (WIDE, "transformer, subwords"))] == [7.6, 1.8]
             and [round(minutes) for _, minutes in map(cost, (WIDE, "transformer, subwords"))] == [101, 50]
         ),
+    ),
+    Claim(
+        "ladder",
+        "ahead of its untaught twin by {:+.2f} [{:+.2f}, {:+.2f}]".format(
+            *difference(f"{TAUGHT}, greedy − transformer, subwords, greedy")
+        ),
+        lambda _: True,
+    ),
+    Claim(
+        "ladder",
+        "greedily it reaches 39.9",
+        lambda _: round(recorded(TAUGHT, "greedy")[0], 1) == 39.9,
+    ),
+    Claim(
+        "ladder",
+        "even a little more than that one\nwith a beam",
+        lambda _: 0 < recorded(TAUGHT, "greedy")[0] - recorded("transformer, subwords", "beam 5")[0] < 0.5,
+    ),
+    Claim(
+        "ladder",
+        "With a beam its lead may be chance",
+        lambda _: difference(f"{TAUGHT} − transformer, subwords")[1] < 0,
+    ),
+    Claim(
+        "ladder",
+        "ahead of the untaught one, {:+.2f} [{:+.2f}, {:+.2f}]".format(*difference(f"{WIDE} − transformer, subwords")),
+        lambda _: True,
     ),
     Claim(
         "ladder",
