@@ -228,8 +228,8 @@ CLAIMS = [
     ),
     control("| transformer on words | 89.1 % | |", TRANSFORMER),
     control("| transformer on words, pairs and triples | 90.6 % | +1.52 [+1.30, +1.73],", GRAMS, GRAMS, TRANSFORMER),
-    control("| 91.7 % | +1.10 [+0.80, +1.41], of that transformer |", NGRAMS, NGRAMS, GRAMS),
-    control("| 92.1 % | +0.35 [+0.11, +0.59], of the regression |", BOTH, BOTH, NGRAMS),
+    control("| 91.7 % | +1.10 [+0.80, +1.41], against that transformer |", NGRAMS, NGRAMS, GRAMS),
+    control("| 92.1 % | +0.35 [+0.11, +0.59], against the regression |", BOTH, BOTH, NGRAMS),
     Claim(
         "control",
         "each of the 0.9 million pairs and triples",
