@@ -15,12 +15,9 @@ from torch import Tensor
 
 from autograder.course.curriculum import CourseError, find_course
 
-# Two German words with two meanings each, which the rest of the sentence decides: a Tor is a goal or a gate, a Decke is
-# a blanket or a ceiling. Chapters 00 to 03 come back to the first two sentences.
+# A Tor is a goal or a gate, and the rest of the sentence decides. Chapters 00 to 03 come back to both.
 GOAL = "Ein Junge schießt ein Tor."
 GATE = "Eine Frau geht an einem Tor vorbei."
-BLANKET = "Ein Mann hält die Decke."
-CEILING = "Ein Mann streicht die Decke."
 
 PAD, BOS, EOS = 1, 2, 3
 _END = "</s>"

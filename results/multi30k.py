@@ -125,6 +125,8 @@ COMPARED = [
     ("distilled-greedy", "subwords-greedy"),
     ("big", "distilled"),
     ("distilled", "small"),
+    ("distilled-greedy", "small-greedy"),
+    *((name, name + GREEDY) for name in ("subwords", "small", "distilled", "big")),
 ]
 ENSEMBLES = {"words_mean": "words", "subwords_mean": "subwords"}
 TITLES = {

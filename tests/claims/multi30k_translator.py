@@ -10,6 +10,11 @@ def numbers(text: str) -> list[float]:
     return [float(n) for n in re.findall(r"-?\d+\.\d+", text)]
 
 
+def always(_: dict[str, str]) -> bool:
+    """For a phrase that is made from the records: that it stands in its cell is all there is to hold."""
+    return True
+
+
 def recorded(model: str, decoding: str) -> list[float]:
     """BLEU on the test captions in lower-case tokens, of each run of a model."""
     runs = records("German_captions*")
@@ -30,7 +35,7 @@ RUNGS = {
     "| a beam of 5 in place of the likeliest token (section 10.6) |": (
         "transformer, subwords",
         "beam 5",
-        "transformer, subwords: beam 5 − greedy",
+        "transformer, subwords − transformer, subwords, greedy",
     ),
     "| the same small transformer, taught by the next row's, and the mean of its weights over the last steps |": (
         TAUGHT,
@@ -75,7 +80,7 @@ def rung(name: str) -> Claim:
     phrase = f"{name} {recorded(model, decoding)[0]:.1f} |"
     if against:
         phrase += " {:+.2f} [{:+.2f}, {:+.2f}] |".format(*difference(against))
-    return Claim("ladder", phrase, lambda _: True)
+    return Claim("ladder", phrase, always)
 
 
 def translations(outputs: dict[str, str]) -> dict[str, tuple[str, str]]:
@@ -86,40 +91,44 @@ def translations(outputs: dict[str, str]) -> dict[str, tuple[str, str]]:
 
 def says(quoted: str, beam: bool = False) -> Claim:
     """The model answer quotes a translation that the shipped model really makes."""
-    return Claim("error_analysis", quoted, lambda o: any(quoted in row[beam] for row in translations(o).values()))
+    words = " ".join(quoted.split())
+    return Claim("error_analysis", quoted, lambda o: any(words in row[beam] for row in translations(o).values()))
 
 
 # What the model answer found wrong with the first ten: German's first words, greedy's errors, the beam's.
 TEN = (
-    ("Drei Frauen essen", {"wrong word"}, {"form"}),
-    ("An der Haltestelle", {"left out", "invented", "roles"}, {"left out"}),
+    ("Drei Frauen essen", {"roles"}, {"right"}),
+    ("An der Haltestelle", {"left out", "wrong word", "invented"}, {"left out", "wrong word", "invented"}),
     ("Ein Vogel sitzt", {"wrong word"}, {"wrong word"}),
     ("Eine Katze ist", {"left out", "repeated"}, {"left out", "repeated"}),
-    ("Eine Frau lädt", {"left out", "wrong word"}, {"left out", "wrong word"}),
-    ("Am Morgen verkaufen", {"left out", "wrong word", "roles"}, {"left out", "wrong word", "roles"}),
-    ("Im See schwimmt", {"left out", "repeated"}, {"left out", "repeated"}),
-    ("Während die Mutter", {"left out", "roles"}, {"left out", "roles", "repeated"}),
+    ("Eine Frau lädt", {"wrong word", "form"}, {"left out", "wrong word"}),
+    ("Am Morgen verkaufen", {"left out", "roles"}, {"left out", "wrong word", "roles"}),
+    ("Im See schwimmt", {"roles"}, {"roles"}),
+    ("Während die Mutter", {"left out", "roles", "repeated"}, {"left out", "roles"}),
     ("Drei Männer, die", {"left out"}, {"right"}),
-    ("Nach der Arbeit", {"left out", "invented"}, {"left out"}),
+    ("Nach der Arbeit", {"left out", "invented"}, {"left out", "form"}),
 )
+SUBJECT_FIRST = ("Drei", "Ein", "Eine")
 COUNTED = (
     {
-        "left out": "eight of greedy's translations lack something",
-        "wrong word": "Four have a wrong word",
-        "roles": "three exchange the roles",
+        "left out": "six of greedy's translations lack\n   something",
+        "roles": "Four exchange the roles",
+        "wrong word": "three have a wrong word",
         "repeated": "two repeat themselves",
         "invented": "two invent something",
+        "form": "one lacks its *is*",
     },
     {
-        "left out": "*left out* 7",
-        "wrong word": "*wrong word* 3",
-        "roles": "*roles* 2",
-        "repeated": "*repeated* 3",
+        "left out": "*left out* 6",
+        "wrong word": "*wrong word* 4",
+        "roles": "*roles* 3",
+        "repeated": "*repeated* 1",
+        "invented": "*invented* 1",
         "form": "*form* 1",
-        "invented": "*invented* 0",
+        "right": "two are right",
     },
 )
-NUMBERS = {"two": 2, "three": 3, "Four": 4, "eight": 8}
+NUMBERS = {"one": 1, "two": 2, "three": 3, "Three": 3, "Four": 4, "six": 6}
 
 
 def counted(words: str, kind: str, beam: bool) -> Claim:
@@ -127,11 +136,16 @@ def counted(words: str, kind: str, beam: bool) -> Claim:
 
     def holds(outputs: dict[str, str]) -> bool:
         first_ten = zip(list(translations(outputs))[:10], TEN, strict=True)
-        said = int(words.split()[-1]) if beam else NUMBERS[words.split()[0]]
+        said = int(words.split()[-1]) if words[0] == "*" else NUMBERS[words.split()[0]]
         shown = all(german.startswith(row[0]) for german, row in first_ten)
         return shown and said == sum(kind in row[1 + beam] for row in TEN)
 
     return Claim("error_analysis", words, holds)
+
+
+def elsewhere(kind: str) -> int:
+    """How many of greedy's ten have an error of this kind in a caption that does not begin with its subject."""
+    return sum(kind in greedy and first.split()[0] not in SUBJECT_FIRST for first, greedy, _ in TEN)
 
 
 def by_beam(text: str) -> dict[int, list[float]]:
@@ -151,12 +165,12 @@ def falling(ways: list[str]) -> bool:
 
 
 WIDTHS = {
-    "| 1 | | 40.1 |": "beam of 1",
-    "| 5 | 0.6 | 41.8 |": "beam of 5",
-    "| 20 | 0.6 | 41.3 |": "beam of 20",
-    "| 50 | 0.6 | 41.0 |": "beam of 50",
-    "| 5 | none | 40.6 |": "beam of 5, no length penalty",
-    "| 50 | none | 39.7 |": "beam of 50, no length penalty",
+    "| 1 | | 40.2 |": "beam of 1",
+    "| 5 | 0.6 | 41.1 |": "beam of 5",
+    "| 20 | 0.6 | 40.7 |": "beam of 20",
+    "| 50 | 0.6 | 40.7 |": "beam of 50",
+    "| 5 | none | 40.8 |": "beam of 5, no length penalty",
+    "| 50 | none | 40.1 |": "beam of 50, no length penalty",
 }
 
 
@@ -189,7 +203,7 @@ CLAIMS = [
         "ahead of its untaught twin by {:+.2f} [{:+.2f}, {:+.2f}]".format(
             *difference(f"{TAUGHT}, greedy − transformer, subwords, greedy")
         ),
-        lambda _: True,
+        always,
     ),
     Claim(
         "ladder",
@@ -209,12 +223,12 @@ CLAIMS = [
     Claim(
         "ladder",
         "ahead of the untaught one, {:+.2f} [{:+.2f}, {:+.2f}]".format(*difference(f"{WIDE} − transformer, subwords")),
-        lambda _: True,
+        always,
     ),
     Claim(
         "ladder",
         "its interval does not reach 0",
-        lambda _: difference("transformer, subwords: beam 5 − greedy")[1] > 0,
+        lambda _: difference("transformer, subwords − transformer, subwords, greedy")[1] > 0,
     ),
     Claim(
         "bleu-run-reading",
@@ -231,16 +245,20 @@ CLAIMS = [
     ),
     Claim(
         "shipped-beam-reading",
-        "even the five points may be chance, by a hair",
-        lambda o: -0.5 < by_beam(o["beam-widths"])[5][3] <= 0,
+        "The five points are hardly chance",
+        lambda o: by_beam(o["beam-widths"])[5][3] > 0,
+    ),
+    *(
+        Claim("shipped-beam-reading", "{:+.2f} [{:+.2f}, {:+.2f}]".format(*difference(title)), always)
+        for title in (f"{name} − {name}, greedy" for name in (TAUGHT, "transformer, subwords", WIDE))
     ),
     Claim(
         "shipped-beam-reading",
-        "+1.02 [+0.48, +1.55]",
-        lambda _: difference("transformer, subwords: beam 5 − greedy") == [1.02, 0.48, 1.55],
+        "that may be chance",
+        lambda _: difference(f"{TAUGHT} − {TAUGHT}, greedy")[1] < 0,
     ),
     *(
-        Claim(cell, "{:+.2f} [{:+.2f}, {:+.2f}]".format(*decoding(title)).replace("-", "−"), lambda _: True)
+        Claim(cell, "{:+.2f} [{:+.2f}, {:+.2f}]".format(*decoding(title)).replace("-", "−"), always)
         for cell, title in (
             ("ex5-beam", "beam of 5, ended hypotheses are set aside − beam of 5"),
             ("ex5-beam", "beam of 5, ended hypotheses end the search − beam of 5"),
@@ -259,32 +277,24 @@ CLAIMS = [
     ),
     Claim(
         "shipped-beam-reading",
-        "a beam of 50 is *worse* than one of 5",
-        lambda _: decoding("beam of 50 − beam of 5")[2] < 0,
+        "a beam of 50 brings nothing, and without the length penalty it is *worse* than a beam of 5",
+        lambda _: decoding("beam of 50 − beam of 5")[0] < 0 > decoding("beam of 50, no length penalty − beam of 5")[2],
     ),
     Claim(
         "shipped-beam-reading",
-        "The wider the beam, the\nshorter the captions",
+        "The wider the beam, the shorter the captions, and shorter still without the length penalty",
         lambda _: (
             falling([f"beam of {beam}" for beam in (1, 5, 20, 50)])
+            and all(falling([f"beam of {beam}", f"beam of {beam}, no length penalty"]) for beam in (5, 50))
             and falling([f"beam of {beam}, no length penalty" for beam in (5, 50)])
         ),
     ),
     Claim(
-        "shipped-beam-reading",
-        "without the length penalty both get shorter and worse at either width",
-        lambda _: all(
-            decoded(f"beam of {beam}")["values"][what] > decoded(f"beam of {beam}, no length penalty")["values"][what]
-            for beam in (5, 50)
-            for what in ("BLEU", "tokens in a caption")
-        ),
-    ),
-    Claim(
         "teacher-forced-reading",
-        "Higher by seven points",
-        lambda o: 6.5 < numbers(o["teacher-forced"])[-1] - numbers(o["cuts"])[0] < 7.5,
+        "Higher by five points",
+        lambda o: 4.5 < numbers(o["teacher-forced"])[-1] - numbers(o["cuts"])[0] < 5.5,
     ),
-    Claim("unknown-reading", "that of the translations, 38.0", lambda o: numbers(o["cuts"])[0] == 38.0),
+    Claim("unknown-reading", "that of the translations, 34.8", lambda o: numbers(o["cuts"])[0] == 34.8),
     Claim(
         "ex5-beam",
         "whatever comes | when all places are taken by such | 0.00 [0.00, 0.00]",
@@ -293,25 +303,30 @@ CLAIMS = [
     Claim("cached-beam-reading", "in less time", lambda o: numbers(o["cached-beam-same"])[-1] > 1.2),
     Claim(
         "labels-reading",
-        "the beam mended the invention, a wrong word and the exchanged roles",
+        "the beam gave the beach back to the women and found a missing *is*,\nand it lost the crates",
         lambda o: (
-            [line.split()[-2] for line in o["labels-count"].splitlines()[1:]] == ["0", "1", "1", "1", "0", "0", "0"]
+            [line.split()[-2:] for line in o["labels-count"].splitlines()[1:]]
+            == [["0", "1"], ["0", "0"], ["0", "0"], ["1", "0"], ["0", "0"], ["1", "0"], ["0", "1"]]
         ),
     ),
     Claim(
+        "error_analysis",
+        "Four of the six omissions and three of\n   the four exchanged roles stand in captions that begin with "
+        "something else than the subject",
+        lambda _: (elsewhere("left out"), elsewhere("roles")) == (4, 3),
+    ),
+    Claim(
         "watched-reading",
-        "Greedy decoding began with the wrong word, *New workman*",
-        lambda o: "greedy:    New workman" in o["watched-code"] and "A woman is fishing" in o["watched-code"],
+        "Greedy decoding began with the wrong words, *A table*",
+        lambda o: "greedy:    A table of" in o["watched-code"] and "beam of 3: There are several" in o["watched-code"],
     ),
     Claim("pieces-reading", "the text comes back as ⁇", lambda o: o["pieces-code"].count("⁇") >= 3),
     Claim("merges-reading", "The first merge is *i* and *n*", lambda o: "first: i+n" in o["merges-run"]),
     Claim("merges-reading", "falls into eight", lambda o: "p ho to g r ap h ing" in o["merges-cut"]),
-    says("A white dog swims a white dog."),
-    says("A morder selling two men on the street."),
-    says("New workman a woman in a boat."),
-    says("enjoying them"),
+    says("A lake swims a white dog."),
+    says("A mother is selling the father eating a father."),
+    says("New Yorkers work on a boat."),
     says("Three men wearing green jackets are shoveling snow on the street.", beam=True),
-    says("A mother is selling the father selling the father.", beam=True),
-    says("A woman is fishing in a boat.", beam=True),
+    says("A woman loads in\n   front of a store.", beam=True),
     *(counted(words, kind, beam) for beam in (False, True) for kind, words in COUNTED[beam].items()),
 ]

@@ -70,8 +70,17 @@ CLAIMS = [
     ),
     Claim(
         "two-sentences-reading",
-        "in the first sentence *Junge* has moved it, in the second *Frau*",
-        lambda out: [row[:2] for row in looked(out)] == [["▁Tor", "▁Junge"], ["▁Tor", "▁Frau"]],
+        "in the first sentence *Junge* has moved it a little, in the second *Eine*",
+        lambda out: all(
+            line.count(word) == (word == own)
+            for line, own in zip(re.findall(r"fits (.*)", out["two-sentences"]), ("Junge", "Eine"), strict=True)
+            for word in ("Junge", "Eine")
+        ),
+    ),
+    Claim(
+        "two-sentences-reading",
+        "no piece of the verb *schießt*, which makes it a goal, gets more than *Junge* or *Ein*",
+        lambda out: looked(out)[0] == ["▁Tor", "▁Junge", "▁Ein", "▁schie"],
     ),
     Claim(
         "real-loud-reading",
