@@ -54,6 +54,8 @@ results:
 	$(BIN)/python results/ngrams.py
 	$(BIN)/python results/imdb.py
 	$(BIN)/python results/imdb.py --compare
+	$(BIN)/python results/imdb.py --ablate
+	$(BIN)/python results/imdb.py --splits
 	$(BIN)/python results/imdb_cost.py
 	$(BIN)/python results/multi30k.py
 	$(BIN)/python results/multi30k.py --compare

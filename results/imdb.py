@@ -4,7 +4,7 @@
     python results/imdb.py [--models logistic … transformer … mixture] [--seeds 0 1 2]
     python results/imdb.py --validate [--models …] [--set epochs=4 …]
     python results/imdb.py --compare
-    python results/imdb.py --ablate [--seeds 0]
+    python results/imdb.py --ablate [--seeds 0 1 2]
     python results/imdb.py --splits [--seeds 0 1 2]
 
 Every model reads the same tokens: the last 512 of each review. `--validate` holds the reviews of the last tenth of the
@@ -345,41 +345,44 @@ def compare(seeds: list[int], labels: Tensor, folder: Path) -> None:
         write_difference(EXPERIMENT, f"{TITLES[one]} − {TITLES[other]}", seed, *right)
 
 
-def ablate(seed: int, train: data.Dataset, held_out: data.Dataset, folder: Path) -> None:
+def ablate(seeds: list[int], train: data.Dataset, held_out: data.Dataset, folder: Path) -> None:
     """Train the transformer with each ingredient of its recipe taken away, and simple models on the same text."""
     labels = torch.tensor([example.label for example in held_out.examples])
     settings = TRANSFORMER | {"last": ABLATION_LEN}
-    runs = {TITLES["bayes_words"]: (run_regression, "bayes_words", REGRESSIONS["bayes_words"])}
-    runs |= {title: (run_network, "transformer", settings | change) for title, change in ABLATIONS.items()}
-    runs[TITLES["bag_own_rate"]] = run_network, "bag_own_rate", settings | NETWORKS["bag_own_rate"]
+    kinds = {TITLES["bayes_words"]: ("bayes_words", REGRESSIONS["bayes_words"])}
+    kinds |= {title: ("transformer", settings | change) for title, change in ABLATIONS.items()}
+    kinds[TITLES["bag_own_rate"]] = "bag_own_rate", settings | NETWORKS["bag_own_rate"]
     right = {}
-    for title, (run_model, name, chosen) in runs.items():
-        path = folder / "answers-ablation" / f"{title.replace(' ', '_')}-{seed}.pt"
-        if path.exists():
-            run, probabilities = torch.load(path, weights_only=True)
-        elif run_model is run_network:
-            run, probabilities = run_network(name, seed, chosen, train, held_out, folder)
-        else:
-            run, probabilities = run_regression(chosen, train, held_out)
-        save((run, probabilities), path)
-        value = 100 * chapter.accuracy(probabilities, labels)
-        write_run(
-            {
-                "experiment": TAKEN_APART,
-                "data": f"{len(train):,} reviews to train on, {len(held_out):,} of other films to measure with, "
-                f"the last {ABLATION_LEN} tokens of each",
-                "metric": "Accuracy in percent on the held-out films",
-                "model": title,
-                "seed": seed,
-                "values": {"accuracy": round(value, 3)},
-                "intervals": {"accuracy": accuracy_interval(value, len(held_out))},
-            }
-            | run
-        )
-        print(f"\n{title}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
-        right[title] = right_of([(run, probabilities)], labels)
+    for title, (name, chosen) in kinds.items():
+        answers = []
+        for seed in seeds if name in NETWORKS else [0]:
+            path = folder / "answers-ablation" / f"{title.replace(' ', '_')}-{seed}.pt"
+            if path.exists():
+                run, probabilities = torch.load(path, weights_only=True)
+            elif name in NETWORKS:
+                run, probabilities = run_network(name, seed, chosen, train, held_out, folder)
+            else:
+                run, probabilities = run_regression(chosen, train, held_out)
+            save((run, probabilities), path)
+            answers.append((run, probabilities))
+            value = 100 * chapter.accuracy(probabilities, labels)
+            write_run(
+                {
+                    "experiment": TAKEN_APART,
+                    "data": f"{len(train):,} reviews to train on, {len(held_out):,} of other films to measure with, "
+                    f"the last {ABLATION_LEN} tokens of each",
+                    "metric": "Accuracy in percent on the held-out films",
+                    "model": title,
+                    "seed": seed,
+                    "values": {"accuracy": round(value, 3)},
+                    "intervals": {"accuracy": accuracy_interval(value, len(held_out))},
+                }
+                | run
+            )
+            print(f"\n{title}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
+        right[title] = right_of(answers, labels)
     for title in right.keys() - {WHOLE}:
-        write_difference(TAKEN_APART, f"{title} − {WHOLE}", seed, right[title], right[WHOLE])
+        write_difference(TAKEN_APART, f"{title} − {WHOLE}", "+".join(map(str, seeds)), right[title], right[WHOLE])
 
 
 def try_splits(seed: int, train: data.Dataset) -> None:
@@ -445,8 +448,7 @@ def main() -> None:
             try_splits(seed, train)
         return
     if given.ablate:
-        for seed in given.seeds:
-            ablate(seed, train, test, folder)
+        ablate(given.seeds, train, test, folder)
         return
     for name in given.models:
         for seed in given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]:

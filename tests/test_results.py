@@ -64,10 +64,16 @@ def test_seeds_become_one_row(report):
     assert page.index("| transformer |") < page.index("| simple |")
 
 
-@pytest.mark.parametrize("change", [{"epochs": 3}, {"threads": 2}, {"precision": "bfloat16"}, {"parameters": 9}])
+@pytest.mark.parametrize("change", [{"epochs": 3}, {"precision": "bfloat16"}, {"parameters": 9}])
 def test_other_settings_are_other_rows(report, change):
     page = report.render([run(), run(seed=1, **change)])
     assert page.count("| transformer | 80.00 |") == 2
+
+
+def test_another_machine_is_another_cost_of_the_same_row(report):
+    page = report.render([run(), run(seed=1, threads=2, machine="a server")])
+    assert "| transformer | 80.00 ± 0.00 | 0, 1 |" in page
+    assert "| 1, 2 | float32 | 1.0 ± 0.0 | a laptop, a server |" in page
 
 
 def test_each_measure_is_a_column(report):

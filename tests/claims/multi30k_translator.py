@@ -68,6 +68,11 @@ def difference(title: str) -> list[float]:
     return next(run["difference"] for run in runs if run["model"] == title)
 
 
+def signed(difference: list[float]) -> str:
+    """A difference and its interval as the text writes them."""
+    return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*difference).replace("-", "−")
+
+
 def decoding(title: str) -> list[float]:
     """How a way of decoding with the shipped translator differs from a beam of 5, and the interval."""
     runs = records("Decoding*")
@@ -79,7 +84,7 @@ def rung(name: str) -> Claim:
     model, decoding, against = RUNGS[name]
     phrase = f"{name} {recorded(model, decoding)[0]:.1f} |"
     if against:
-        phrase += " {:+.2f} [{:+.2f}, {:+.2f}] |".format(*difference(against))
+        phrase += f" {signed(difference(against))} |"
     return Claim("ladder", phrase, always)
 
 
@@ -200,9 +205,7 @@ CLAIMS = [
     ),
     Claim(
         "ladder",
-        "ahead of its untaught twin by {:+.2f} [{:+.2f}, {:+.2f}]".format(
-            *difference(f"{TAUGHT}, greedy − transformer, subwords, greedy")
-        ),
+        f"ahead of its untaught twin by {signed(difference(f'{TAUGHT}, greedy − transformer, subwords, greedy'))}",
         always,
     ),
     Claim(
@@ -222,7 +225,7 @@ CLAIMS = [
     ),
     Claim(
         "ladder",
-        "ahead of the untaught one, {:+.2f} [{:+.2f}, {:+.2f}]".format(*difference(f"{WIDE} − transformer, subwords")),
+        f"ahead of the untaught one, {signed(difference(f'{WIDE} − transformer, subwords'))}",
         always,
     ),
     Claim(
@@ -249,7 +252,7 @@ CLAIMS = [
         lambda o: by_beam(o["beam-widths"])[5][3] > 0,
     ),
     *(
-        Claim("shipped-beam-reading", "{:+.2f} [{:+.2f}, {:+.2f}]".format(*difference(title)), always)
+        Claim("shipped-beam-reading", signed(difference(title)), always)
         for title in (f"{name} − {name}, greedy" for name in (TAUGHT, "transformer, subwords", WIDE))
     ),
     Claim(
@@ -258,7 +261,7 @@ CLAIMS = [
         lambda _: difference(f"{TAUGHT} − {TAUGHT}, greedy")[1] < 0,
     ),
     *(
-        Claim(cell, "{:+.2f} [{:+.2f}, {:+.2f}]".format(*decoding(title)).replace("-", "−"), always)
+        Claim(cell, signed(decoding(title)), always)
         for cell, title in (
             ("ex5-beam", "beam of 5, ended hypotheses are set aside − beam of 5"),
             ("ex5-beam", "beam of 5, ended hypotheses end the search − beam of 5"),
