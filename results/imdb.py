@@ -359,11 +359,12 @@ def ablate(seeds: list[int], train: data.Dataset, held_out: data.Dataset, folder
             path = folder / "answers-ablation" / f"{title.replace(' ', '_')}-{seed}.pt"
             if path.exists():
                 run, probabilities = torch.load(path, weights_only=True)
-            elif name in NETWORKS:
-                run, probabilities = run_network(name, seed, chosen, train, held_out, folder)
             else:
-                run, probabilities = run_regression(chosen, train, held_out)
-            save((run, probabilities), path)
+                if name in NETWORKS:
+                    run, probabilities = run_network(name, seed, chosen, train, held_out, folder)
+                else:
+                    run, probabilities = run_regression(chosen, train, held_out)
+                save((run, probabilities), path)
             answers.append((run, probabilities))
             value = 100 * chapter.accuracy(probabilities, labels)
             write_run(

@@ -133,7 +133,7 @@ COUNTED = (
         "right": "two are right",
     },
 )
-NUMBERS = {"one": 1, "two": 2, "three": 3, "Three": 3, "Four": 4, "six": 6}
+NUMBERS = {"one": 1, "two": 2, "three": 3, "Four": 4, "six": 6}
 
 
 def counted(words: str, kind: str, beam: bool) -> Claim:
