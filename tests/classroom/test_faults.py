@@ -301,8 +301,10 @@ def test_a_killed_sandbox_costs_at_most_what_ran_in_it(course, hand_in, tmp_path
     assert run("grade", "--workers", 1, "--json", tmp_path / "out.json").exit_code == 0
     assert len(killed) == 2
     points = read_points(tmp_path / "out.json")
-    assert points.pop(("ada", "double_check")) in (0, 2)  # what was asked of the first sandbox when it died
-    assert points == {("ada", "halve_check"): 1} | {
+    # A worker outlives its sandbox by a moment: it is gone before the first check, in it, in the second, or in none.
+    ada = points.pop(("ada", "double_check")), points.pop(("ada", "halve_check"))
+    assert ada in {(2, 1), (0, 1), (2, 0)}
+    assert points == {
         (who, check): points for who in ("ben", "cem") for check, points in (("double_check", 2), ("halve_check", 1))
     }
 
