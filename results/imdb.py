@@ -7,13 +7,14 @@
     python results/imdb.py --ablate [--seeds 0 1 2]
     python results/imdb.py --splits [--seeds 0 1 2]
 
-Every model reads the same tokens: the last 512 of each review. `--validate` holds the reviews of the last tenth of the
-training films back, reports on these and reads no test review: it is how to choose settings. Without it, models are
-trained on all 25,000 training reviews, and each reads the test reviews once, at the end. Means combine what finished
-models answered, and `--compare` asks of pairs of finished models which is better, on the same test reviews. `--ablate`
-takes the transformer's recipe apart, on shorter texts and more held-out films, and compares each part's absence with
-the whole; `--splits` holds training reviews out at random and by film, to see what each promises. A run goes on from
-its last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
+Every model reads the same tokens: the last 512 of each review. The vectors for each review are fitted on all of them,
+the test reviews' text included and their labels not. `--validate` holds the reviews of the last tenth of the training
+films back, reports on these and reads no test review: it is how to choose settings. Without it, models are trained on
+all 25,000 training reviews, and each reads the test reviews once, at the end. Means combine what finished models
+answered, and `--compare` asks of pairs of finished models which is better, on the same test reviews. `--ablate` takes
+the transformer's recipe apart, on shorter texts and more held-out films, and compares each part's absence with the
+whole; `--splits` holds training reviews out at random and by film, to see what each promises. A run goes on from its
+last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
@@ -24,10 +25,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 import torch
 from intervals import accuracy_interval, paired_difference
 from ngram_vectors import WordsAndNGrams
 from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
+from review_vectors import review_vectors
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
@@ -65,6 +68,20 @@ REGRESSIONS = {
     "trigrams": {"longest": 3, "min_df": 2, "C": 30.0, "weights": "tf-idf"},
     "bayes_words": {"longest": 1, "min_df": 1, "C": 0.03, "weights": "log-count ratios"},
     "bayes": {"longest": 3, "min_df": 1, "C": 0.3, "weights": "log-count ratios"},
+    "vectors": {
+        "longest": 3,
+        "min_df": 1,
+        "C": 1.0,
+        "weights": "review vectors",
+        "dim": 200,
+        "rate": 0.2,
+        "epochs": 30,
+        "batch": 256,
+        "scale": 6.0,
+        "drawn": 32,
+        "others": 2048,
+        "against": 5,
+    },
 }
 TRANSFORMER = {
     "dim": 64,
@@ -84,7 +101,7 @@ TRANSFORMER = {
 NETWORKS = {
     "transformer": TRANSFORMER,
     "bag": TRANSFORMER,
-    "bag_own_rate": TRANSFORMER | {"rate": 5e-3},  # at the transformer's rate it may not have learned all it can
+    "bag_own_rate": TRANSFORMER | {"rate": 5e-3},  # at the transformer's rate it has not learned all it can
     # Pairs and triples of words have a vector when so many training reviews hold them; it learns faster than a word's.
     "grams": TRANSFORMER
     | {"word_dropout": 0.0, "longest": 3, "seen_in": 2, "vector_dropouts": (0.5, 0.8), "gram_eps": 1e-5},
@@ -104,6 +121,7 @@ ENSEMBLES = {
     "mean": ["transformer"],
     "mixture": ["transformer", "bayes"],
     "grams_mixture": ["grams", "bayes"],
+    "everything": ["grams", "bayes", "vectors"],
 }
 TITLES = {
     "logistic": "logistic regression, tf–idf of words",
@@ -111,6 +129,7 @@ TITLES = {
     "trigrams": "logistic regression, tf–idf of words, pairs and triples",
     "bayes_words": "logistic regression, NB-weighted words",
     "bayes": "logistic regression, NB-weighted words, pairs and triples",
+    "vectors": "logistic regression, a vector for each review, fitted on the test reviews' text too",
     "bag": "bag of embeddings",
     "bag_own_rate": "bag of embeddings, a rate of its own",
     "transformer": "transformer, one block",
@@ -118,7 +137,12 @@ TITLES = {
     "mean": "mean of the transformers",
     "mixture": "mean of the transformers and the NB-weighted regression",
     "grams_mixture": "mean of the transformers on words, pairs and triples and the NB-weighted regression",
+    "everything": "mean of the transformers and of both regressions, all on words, pairs and triples",
 }
+READ_AHEAD = (
+    "a vector for each review: fitted on all reviews together, the test reviews' text included, their labels not; so "
+    "is what it contributes to the mean of the transformers and of both regressions."
+)
 COMPARED = [
     ("bayes_words", "logistic"),
     ("bayes", "bayes_words"),
@@ -134,6 +158,9 @@ COMPARED = [
     ("grams", "transformer"),
     ("grams", "bayes"),
     ("grams_mixture", "bayes"),
+    ("vectors", "bayes"),
+    ("everything", "bayes"),
+    ("everything", "grams_mixture"),
 ]
 
 
@@ -272,8 +299,18 @@ def run_network(
     return cost, predict(model, test)
 
 
+def vectors_for(
+    train: scipy.sparse.csr_matrix, test: scipy.sparse.csr_matrix, settings: dict
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Vectors of the reviews to train on and to measure with, fitted together; how many numbers were fitted."""
+    weights = abs(scipy.sparse.vstack([train, test], format="csr"))
+    weights = weights[:, weights.getnnz(axis=0) > 1]  # an n-gram of one review says nothing of another
+    vectors = review_vectors(weights, settings, seed=0).numpy()
+    return vectors[: train.shape[0]], vectors[train.shape[0] :], sum(weights.shape) * settings["dim"]
+
+
 def run_regression(settings: dict, train: data.Dataset, test: data.Dataset) -> tuple[dict, Tensor]:
-    """Fit logistic regression on weighted n-grams of the same tokens; its record and its probabilities."""
+    """Fit logistic regression on n-grams of the same tokens, or on vectors; its record and its probabilities."""
     read = clocks()
     if settings["weights"] == "tf-idf":
         vectorizer = TfidfVectorizer(
@@ -287,15 +324,20 @@ def run_regression(settings: dict, train: data.Dataset, test: data.Dataset) -> t
     else:
         vectorizer = LogCountRatios(settings["longest"], settings["min_df"])
     labels = [e.label for e in train.examples]
+    to_train, to_measure, fitted = vectorizer.fit_transform(train.examples, labels), None, 0
+    if settings["weights"] == "review vectors":
+        to_train, to_measure, fitted = vectors_for(to_train, vectorizer.transform(test.examples), settings)
     model = LogisticRegression(C=settings["C"], solver="liblinear", dual=True, max_iter=1000)
-    model.fit(vectorizer.fit_transform(train.examples, labels), labels)
+    model.fit(to_train, labels)
     cost = read() | {
-        "parameters": model.coef_.size + 1,
-        "epochs": "–",
+        "parameters": model.coef_.size + 1 + fitted,
+        "epochs": settings.get("epochs", "–"),
         "precision": "float64",
         "settings": settings,
     }
-    return cost, torch.from_numpy(model.predict_proba(vectorizer.transform(test.examples)))
+    if to_measure is None:
+        to_measure = vectorizer.transform(test.examples)
+    return cost, torch.from_numpy(model.predict_proba(to_measure))
 
 
 def answers_of(name: str, seeds: list[int], folder: Path) -> list[tuple[dict, Tensor]]:
@@ -475,6 +517,8 @@ def main() -> None:
                     "values": {"accuracy": round(value, 3)},
                     "intervals": {"accuracy": accuracy_interval(value, len(test))},
                 }
+                if "vectors" in (name, *ENSEMBLES.get(name, [])):
+                    about["notes"] = [READ_AHEAD]
                 write_run(about | run)
 
 

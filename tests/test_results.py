@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from sacrebleu.metrics import BLEU
 
@@ -306,6 +307,20 @@ def test_repeated_pairs_and_triples_of_words_have_vectors():
     several = embedding.train()(tokens[:1].expand(400, -1)) - words(tokens[:1])
     torch.testing.assert_close(several.mean(0), expected[0], atol=0.4, rtol=0)
     assert (several[:, 1] == 0).all(-1).float().mean().sub(0.5).abs() < 0.1
+
+
+def test_reviews_that_hold_the_same_n_grams_have_close_vectors():
+    chance = np.random.default_rng(0)
+    # Reviews 0 to 19 hold most of the n-grams 0 to 29, reviews 20 to 39 most of 30 to 59.
+    holds = np.zeros((40, 60))
+    for review in range(40):
+        holds[review, chance.choice(30, 25, replace=False) + 30 * (review >= 20)] = 1.0
+    settings = {"dim": 8, "rate": 0.2, "epochs": 100, "batch": 8, "scale": 6.0, "drawn": 8, "others": 32, "against": 5}
+    vectors = load("review_vectors").review_vectors(scipy.sparse.csr_matrix(holds), settings, seed=0)
+    torch.testing.assert_close(vectors.norm(dim=1), torch.ones(40))
+    alike = vectors @ vectors.T
+    for own, others in ((slice(0, 20), slice(20, 40)), (slice(20, 40), slice(0, 20))):
+        assert alike[own, own].mean(dim=1).min() > 0.5 > 0.3 > alike[own, others].mean(dim=1).max()
 
 
 def test_words_in_the_same_company_have_close_vectors():
