@@ -123,6 +123,7 @@ COMPARED = [
     ("small", "subwords"),
     ("distilled", "subwords"),
     ("distilled-greedy", "subwords-greedy"),
+    ("big", "small"),
     ("big", "distilled"),
     ("distilled", "small"),
     ("distilled-greedy", "small-greedy"),
