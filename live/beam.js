@@ -10,7 +10,7 @@ import { drawTree } from "./lib/tree.js";
  * @param {{examples: ?string[], beam: ?number, loadModel: function(): Promise<Uint8Array>}} data
  */
 export async function render(element, data) {
-  const settings = { beam: data.beam ?? 3, penalty: 0.6 };
+  const settings = { beam: data.beam ?? 3, penalty: 0.6, reward: 0 };
   const input = h("input", { type: "text", lang: "de", maxlength: 5000, "aria-label": "A German sentence" });
   const status = h("p", { class: "live-status", role: "status" });
   const result = h("div");
@@ -23,7 +23,8 @@ export async function render(element, data) {
     h("div", { class: "live-examples" }, examples.map((text) => button(text, () => { input.value = text; search(); }, { lang: "de" }))),
     h("div", { class: "live-controls" },
       slider("Beam width", { min: 1, max: 6, step: 1, value: settings.beam }, String, (beam) => { settings.beam = beam; search(); }).row,
-      slider("Length penalty", { min: 0, max: 2, step: 0.1, value: settings.penalty }, (v) => number(v, 1), (v) => { settings.penalty = v; search(); }).row),
+      slider("Length penalty", { min: 0, max: 2, step: 0.1, value: settings.penalty }, (v) => number(v, 1), (v) => { settings.penalty = v; search(); }).row,
+      slider("Reward for each token", { min: 0, max: 1.6, step: 0.1, value: settings.reward }, (v) => number(v, 1), (v) => { settings.reward = v; search(); }).row),
     status, result,
   );
   const model = await loadTranslator(data.loadModel, status);
@@ -31,14 +32,14 @@ export async function render(element, data) {
   function search() {
     const source = model && readSentence(model, input.value, status);
     if (!source) return result.replaceChildren();
-    const found = beamSearch(model, source, settings.beam, 60, settings.penalty);
+    const found = beamSearch(model, source, settings.beam, 60, settings.penalty, settings.reward);
     const pieceOf = (token) => model.subwords.pieces[token];
     const ranked = [...found.last].sort((a, b) => b.score - a.score);
     result.replaceChildren(
       h("p", {}, h("b", {}, "Greedy: "), targetText(model, greedyDecode(model, source, 60))),
       h("p", {}, h("b", {}, `Beam of ${settings.beam}: `), targetText(model, found.best.tokens)),
       drawTree(found, pieceOf),
-      h("p", { class: "live-key" }, "Numbers: the sum of log-probabilities so far. Thick: the winner. Dashed: likely enough to be looked at, but pruned."),
+      h("p", { class: "live-key" }, "Numbers: the sum of log-probabilities and rewards so far. Thick: the winner. Dashed: likely enough to be looked at, but pruned."),
       h("ol", {}, ranked.map((one) => h("li", {}, `${targetText(model, one.tokens)} `, h("small", {}, `sum ${number(one.sum)}, with the length penalty ${number(one.score)}`)))),
     );
   }

@@ -68,7 +68,13 @@ TAUGHT = (
     "in place of the reference; what the teacher and its translations cost is not counted."
 )
 BEAM = 5
-GREEDY = "-greedy"  # marks the answers without a beam of a model that has both
+REWARD = 0.8  # for each token, in place of the length penalty: the best of those that beams.py tries
+# How a transformer translates: what marks its answers, what its columns are called, and the search.
+WAYS = {
+    "-greedy": ("greedy", {"beam": 1}),
+    "": (f"beam {BEAM}", {"beam": BEAM}),
+    "-rewarded": (f"beam {BEAM}, reward {REWARD}", {"beam": BEAM, "length_penalty": 0.0, "reward": REWARD}),
+}
 FILES = {"valid": "val", "test": "test2016"}
 TRANSFORMER = {
     "units": "subwords",
@@ -127,7 +133,8 @@ COMPARED = [
     ("big", "distilled"),
     ("distilled", "small"),
     ("distilled-greedy", "small-greedy"),
-    *((name, name + GREEDY) for name in ("subwords", "small", "distilled", "big")),
+    *((name, f"{name}-greedy") for name in ("subwords", "small", "distilled", "big")),
+    *((f"{name}-rewarded", name) for name in ("subwords", "small", "distilled", "big")),
 ]
 ENSEMBLES = {"words_mean": "words", "subwords_mean": "subwords"}
 TITLES = {
@@ -253,6 +260,7 @@ def signatures() -> list[str]:
     return [
         *notes,
         f"beam {BEAM}: chapter 10's `beam_search` with its length penalty of 0.6.",
+        f"reward {REWARD}: that beam without the length penalty; each token adds {REWARD} to its hypothesis instead.",
         "The models are the chapters'. To save time, transformers trained and decoded with torch's layer norm and a "
         "faster dropout in place of chapter 06's norm and torch's dropout: the same functions, up to rounding.",
     ]
@@ -387,8 +395,15 @@ def gru_decode(model: nn.Module, source: Tensor, lengths: Tensor, max_len: int) 
     return translations, [weights[: len(tokens), :length] for weights, tokens, length in each]
 
 
-def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1) -> list[list[int]]:
-    """Token numbers of the translation of each caption, in the order of the data set."""
+def ways_of(model: nn.Module) -> dict[str, tuple[str, dict]]:
+    """Of `WAYS` those in which this model translates."""
+    if isinstance(model, chapter_08.Seq2Seq):
+        return {"": WAYS["-greedy"]}
+    return WAYS if isinstance(model, chapter_09.Translator) else {key: WAYS[key] for key in ("-greedy", "")}
+
+
+def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1, **options: float) -> list[list[int]]:
+    """Token numbers of the translation of each caption, in the order of the data set; the options are the beam's."""
     model.eval()
     search, greedy = chapter_10.beam_search, chapter_10.greedy_decode
     if isinstance(model, chapter_09.Translator):
@@ -404,7 +419,7 @@ def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1) -> list[li
         elif beam == 1:
             translations = greedy(model, source, longest, SOS, EOS)
         else:
-            translations = search(model, source, beam, longest, SOS, EOS)
+            translations = search(model, source, beam, longest, SOS, EOS, **options)
         found |= dict(zip(numbers, translations, strict=True))
     return [found[i] for i in range(len(order))]
 
@@ -576,12 +591,11 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         taught = lessons(recipe["teacher"], root) if "teacher" in recipe else None
         spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe), taught)
     values, intervals, said, split = {}, {}, {}, "valid" if validate else "test"
-    for beam in (1,) if "encoder_hidden" in recipe else (1, BEAM):
-        translations = translate(model, getattr(captions, split), beam)
-        how = "greedy" if beam == 1 else f"beam {beam}"
+    for ending, (how, way) in ways_of(model).items():
+        translations = translate(model, getattr(captions, split), **way)
         values |= captions.scores(split, translations, how)
         intervals |= captions.intervals(split, translations, how)
-        said[beam] = captions.tokens(translations)
+        said[ending] = captions.tokens(translations)
     label = "+".join(map(str, seeds))
     record = {
         "experiment": EXPERIMENT,
@@ -597,23 +611,28 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         "intervals": intervals,
         "notes": [*signatures(), *([TAUGHT] if "teacher" in recipe else [])],
     } | spent
-    for beam, tokens in said.items():
-        ending = GREEDY if beam == 1 and len(said) > 1 else ""
+    for ending, tokens in said.items():
         save((record, tokens), answers_path(root, split, name + ending, label))
     return record
 
 
 def answers_title(name: str) -> str:
     """What to call the answers kept under this name."""
-    return TITLES[name.removesuffix(GREEDY)] + (", greedy" if name.endswith(GREEDY) else "")
+    model, _, way = name.partition("-")
+    return TITLES[model] + (f", {way}" if way else "")
 
 
-def compare(pairs: list[tuple[str, str]], root: Path) -> None:
-    """How much better one finished model translates the test captions than another, by lower-cased tokens."""
+def compare(pairs: list[tuple[str, str]], seeds: list[int], root: Path) -> None:
+    """How much better one finished model translates the test captions than another, by lower-cased tokens.
+
+    A pair is compared in the first of these seeds in which both have translated; one that has not is named on stderr.
+    """
     references = caption_lines(root, "test2016.en")
     for one, other in pairs:
+        both = [(seed, [answers_path(root, "test", name, str(seed)) for name in (one, other)]) for seed in seeds]
+        seed, paths = next((pair for pair in both if all(path.exists() for path in pair[1])), both[0])
         try:
-            answers = read_answers([answers_path(root, "test", name, "0") for name in (one, other)])
+            answers = read_answers(paths)
         except FileNotFoundError as error:
             print(f"{answers_title(one)} against {answers_title(other)}: {error}", file=sys.stderr)
             continue
@@ -621,7 +640,7 @@ def compare(pairs: list[tuple[str, str]], root: Path) -> None:
             "experiment": EXPERIMENT,
             "kind": "comparison",
             "model": f"{answers_title(one)} − {answers_title(other)}",
-            "seed": 0,
+            "seed": seed,
             "measure": "BLEU, tokens, lower case",
             "difference": bleu_difference(TOKENS, *(counts_of(references, tokens) for _, tokens in answers)),
         }
@@ -709,7 +728,7 @@ def main() -> None:
         write_alignments(root, HERE.parent / "solutions" / "08_seq2seq_attention" / "alignments.json")
         return
     if given.compare:
-        compare(COMPARED, root)
+        compare(COMPARED, given.seeds, root)
         return
     keep_freed_memory()
     torch.set_flush_denormal(True)

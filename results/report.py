@@ -162,7 +162,9 @@ def section(title: str, runs: list[dict]) -> str:
     rows = []
     for group in groups.values():
         values = [[run["values"][name] for run in group if name in run["values"]] for name in measures]
-        rows.append((min((sign * statistics.fmean(v) for v in values if v), default=0.0), group, values))
+        ranked = group[0].get("intervals") or group[0]["values"]  # what has no interval only describes
+        best = min(sign * statistics.fmean(v) for name, v in zip(measures, values, strict=True) if name in ranked)
+        rows.append((best, group, values))
     rows.sort(key=lambda row: row[0])
     lines = [f"## {title}", "", f"{measured[0]['data']}. {measured[0]['metric']}.", ""]
     lines += _table(

@@ -167,13 +167,13 @@ def test_the_page_translates_captions_token_for_token(page, model, subwords, cap
 
 
 @torch.no_grad()
-def _beam(model, row: list[int], beam: int, penalty: float) -> list[int]:
+def _beam(model, row: list[int], beam: int, penalty: float, reward: float) -> list[int]:
     """Beam search in PyTorch for one sentence; what has ended goes on with the end alone, at no cost."""
     source = torch.tensor([row]).expand(beam, -1)
     memory, tokens = model.encode(source), torch.full((beam, 1), SOS)
     sums = torch.tensor([0.0] + [-torch.inf] * (beam - 1))
     for _ in range(MOST):
-        log_probs = model.decode(tokens, memory, source)[:, -1].log_softmax(dim=-1)
+        log_probs = model.decode(tokens, memory, source)[:, -1].log_softmax(dim=-1) + reward
         ended = tokens[:, -1] == EOS
         log_probs[ended] = -torch.inf
         log_probs[ended, EOS] = 0.0
@@ -188,12 +188,12 @@ def _beam(model, row: list[int], beam: int, penalty: float) -> list[int]:
 
 def test_the_page_searches_with_a_beam_as_pytorch_does(page, model, subwords, captions, everything):
     rows = [[SOS, *row, EOS] for row in subwords.encode(captions[: 12 if everything else 6])]
-    search = "t.translate.beamSearch(model, row, beam, most, penalty)"
-    script = f"([rows, beam, most, penalty]) => rows.map((row) => {search}.best.tokens)"
-    for beam, penalty in ((4, 0.6), (3, 0.0)):
-        said = page.evaluate(script, [rows, beam, MOST, penalty])
-        want = [_beam(model, row, beam, penalty) for row in rows]
-        assert [[token for token in row if token != EOS] for row in said] == want, (beam, penalty)
+    search = "t.translate.beamSearch(model, row, beam, most, penalty, reward)"
+    script = f"([rows, beam, most, penalty, reward]) => rows.map((row) => {search}.best.tokens)"
+    for beam, *rest in ((4, 0.6, 0.0), (3, 0.0, 0.0), (3, 0.0, 0.8)):
+        said = page.evaluate(script, [rows, beam, MOST, *rest])
+        want = [_beam(model, row, beam, *rest) for row in rows]
+        assert [[token for token in row if token != EOS] for row in said] == want, (beam, *rest)
 
 
 def test_a_head_that_is_switched_off_collects_nothing(page, model, subwords):

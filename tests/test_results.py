@@ -224,6 +224,14 @@ for attention in (True, False):
         assert weights.shape == (len(tokens), length)
         torch.testing.assert_close(weights.sum(1), torch.ones(len(tokens)))
 
+# A reward for each token makes translations as long as they may be, a fine leaves nothing of them.
+recipe = multi30k.RECIPES["small"] | {"vocabulary": 600, "dim": 8, "heads": 2, "depth": 1, "hidden": 8}
+model = multi30k.new_model(recipe, (20, 20)).eval()
+assert list(multi30k.ways_of(model)) == ["-greedy", "", "-rewarded"]
+for reward, lengths in ((50.0, {6, 7}), (-50.0, {0})):  # of 7 tokens the last may be the end
+    said = multi30k.chapter_10.cached_beam(model, source, 20, 7, 2, 3, length_penalty=0.0, reward=reward)
+    assert {len(tokens) for tokens in said} <= lengths
+
 # Up in a line, flat, and down in a line.
 factors = [multi30k.rate_factor(step, warmup=4, cool=5, total=20) for step in range(20)]
 assert factors[:4] == [0.25, 0.5, 0.75, 1.0] and set(factors[4:16]) == {1.0}
@@ -250,8 +258,7 @@ assert [e.src for e in half] == [e.src for e in captions.train]
 assert 0.4 < sum(mans[0]) / len(captions.train) < 0.6 and mans[0] != mans[1]
 
 # Trained, stopped and gone on with, it ends where it would have ended without a stop.
-recipe = multi30k.RECIPES["small"] | {"vocabulary": 600, "dim": 8, "heads": 2, "depth": 1, "hidden": 8, "epochs": 2}
-recipe |= {"cool": 1, "tokens_in_a_batch": 2000}
+recipe |= {"epochs": 2, "cool": 1, "tokens_in_a_batch": 2000}
 ends = []
 with tempfile.TemporaryDirectory() as folder:
     for name, stops in (("whole", [2]), ("stopped", [1, 2])):

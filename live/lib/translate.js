@@ -167,16 +167,17 @@ export function greedyDecode(model, source, most) {
  * @param {number} beam - how many hypotheses are kept.
  * @param {number} most - the most tokens that a translation may have.
  * @param {number} penalty - the sum is divided by ((5 + length) / 6) ** penalty before hypotheses are compared at the end.
+ * @param {number} reward - what a hypothesis gets for each of its tokens.
  * @returns {{best: object, last: object[], steps: {kept: object[], pruned: object[]}[]}} the best hypothesis, all of the
  *   last step, and for each step those that were kept and the next likeliest, which were not. A hypothesis is
  *   `{tokens, sum, ended, score, parent}`; its tokens include the end's.
  */
-export function beamSearch(model, source, beam, most, penalty = 0.6) {
+export function beamSearch(model, source, beam, most, penalty = 0.6, reward = 0) {
   const read = encodeSource(model, source);
   let kept = [{ tokens: [], sum: 0, ended: false, parent: null, cache: null }];
   const steps = [];
   for (let n = 0; n < most && !kept.every((one) => one.ended); n++) {
-    const continued = kept.flatMap((one) => continuations(model, read, one, beam));
+    const continued = kept.flatMap((one) => continuations(model, read, one, beam, reward));
     continued.sort((a, b) => b.sum - a.sum);
     kept = continued.slice(0, beam);
     steps.push({ kept, pruned: continued.slice(beam, 2 * beam) });
@@ -187,13 +188,13 @@ export function beamSearch(model, source, beam, most, penalty = 0.6) {
 }
 
 /** The k likeliest continuations of a hypothesis; of one that has ended, itself. */
-function continuations(model, read, parent, k) {
+function continuations(model, read, parent, k, reward) {
   if (parent.ended) return [{ ...parent, parent }];
   const step = decoderStep(model, read, parent.cache, parent.tokens.at(-1) ?? BOS);
   const logProbs = logSoftmax(step.logits);
   return largest(logProbs, k).map((token) => ({
     tokens: [...parent.tokens, token],
-    sum: parent.sum + logProbs[token],
+    sum: parent.sum + logProbs[token] + reward,
     ended: token === EOS,
     parent,
     cache: step.cache,
