@@ -362,6 +362,14 @@ def combine(kinds: list[str], seeds: list[int], folder: Path) -> tuple[dict, Ten
     return cost_together(records), torch.stack(means).mean(dim=0)
 
 
+def scored(title: str, seed: int | str, probabilities: Tensor, labels: Tensor) -> dict:
+    """What the record of a run says of its answers."""
+    value = 100 * chapter.accuracy(probabilities, labels)
+    values, intervals = {"accuracy": round(value, 3)}, {"accuracy": accuracy_interval(value, len(labels))}
+    print(f"\n{title}, seed {seed}: {value:.2f}", flush=True)
+    return {"model": title, "seed": seed, "values": values, "intervals": intervals}
+
+
 def right_of(runs: list[tuple[dict, Tensor]], labels: Tensor) -> Tensor:
     """How often each review was classified rightly, a share of the runs, `(N,)`."""
     return torch.stack([(probabilities.argmax(1) == labels).double() for _, probabilities in runs]).mean(0)
@@ -408,21 +416,13 @@ def ablate(seeds: list[int], train: data.Dataset, held_out: data.Dataset, folder
                     run, probabilities = run_regression(chosen, train, held_out)
                 save((run, probabilities), path)
             answers.append((run, probabilities))
-            value = 100 * chapter.accuracy(probabilities, labels)
-            write_run(
-                {
-                    "experiment": TAKEN_APART,
-                    "data": f"{len(train):,} reviews to train on, {len(held_out):,} of other films to measure with, "
-                    f"the last {ABLATION_LEN} tokens of each",
-                    "metric": "Accuracy in percent on the held-out films",
-                    "model": title,
-                    "seed": seed,
-                    "values": {"accuracy": round(value, 3)},
-                    "intervals": {"accuracy": accuracy_interval(value, len(held_out))},
-                }
-                | run
-            )
-            print(f"\n{title}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
+            about = {
+                "experiment": TAKEN_APART,
+                "data": f"{len(train):,} reviews to train on, {len(held_out):,} of other films to measure with, "
+                f"the last {ABLATION_LEN} tokens of each",
+                "metric": "Accuracy in percent on the held-out films",
+            }
+            write_run(about | scored(title, seed, probabilities, labels) | run)
         right[title] = right_of(answers, labels)
     for title in right.keys() - {WHOLE}:
         write_difference(TAKEN_APART, f"{title} − {WHOLE}", "+".join(map(str, seeds)), right[title], right[WHOLE])
@@ -439,18 +439,13 @@ def try_splits(seed: int, train: data.Dataset) -> None:
         parts = [[e for i, e in enumerate(train.examples) if (i in held) == late] for late in (False, True)]
         rest, out = (data.Dataset(part, fields) for part in parts)
         run, probabilities = run_regression(REGRESSIONS["logistic"], rest, out)
-        value = 100 * chapter.accuracy(probabilities, torch.tensor([e.label for e in out.examples]))
+        labels = torch.tensor([example.label for example in out.examples])
         about = {
             "experiment": PROMISED,
             "data": f"{len(rest):,} training reviews to train on, {len(out):,} to measure with",
             "metric": f"Accuracy in percent of the {TITLES['logistic']}; seed: another tenth",
-            "model": title,
-            "seed": seed,
-            "values": {"accuracy": round(value, 3)},
-            "intervals": {"accuracy": accuracy_interval(value, len(out))},
         }
-        print(f"{title}, {seed}: {value:.2f}", flush=True)
-        write_run(about | run)
+        write_run(about | scored(title, seed, probabilities, labels) | run)
 
 
 def main() -> None:
@@ -505,21 +500,16 @@ def main() -> None:
             else:
                 run, probabilities = run_network(name, seed, NETWORKS[name] | other, train, test, folder)
             save((run, probabilities), answers / f"{name}-{seed}.pt")
-            value = 100 * chapter.accuracy(probabilities, labels)
-            print(f"\n{TITLES[name]}, seed {seed}: {value:.2f} in {run['processor_seconds']:.0f} s", flush=True)
+            score = scored(TITLES[name], seed, probabilities, labels)
             if not given.validate:
                 about = {
                     "experiment": EXPERIMENT,
                     "data": f"{len(train):,} reviews to train on, {len(test):,} to test with",
                     "metric": METRIC,
-                    "model": TITLES[name],
-                    "seed": seed,
-                    "values": {"accuracy": round(value, 3)},
-                    "intervals": {"accuracy": accuracy_interval(value, len(test))},
                 }
                 if "vectors" in (name, *ENSEMBLES.get(name, [])):
                     about["notes"] = [READ_AHEAD]
-                write_run(about | run)
+                write_run(about | score | run)
 
 
 if __name__ == "__main__":
