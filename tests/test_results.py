@@ -227,7 +227,9 @@ for attention in (True, False):
 # A reward for each token makes translations as long as they may be, a fine leaves nothing of them.
 recipe = multi30k.RECIPES["small"] | {"vocabulary": 600, "dim": 8, "heads": 2, "depth": 1, "hidden": 8}
 model = multi30k.new_model(recipe, (20, 20)).eval()
-assert list(multi30k.ways_of(model)) == ["-greedy", "", "-rewarded"]
+assert [list(multi30k.ways_of(name)) for name in ("gru", "words_mean", "big")] == [
+    [""], ["-greedy", ""], ["-greedy", "", "-rewarded"]
+]
 for reward, lengths in ((50.0, {6, 7}), (-50.0, {0})):  # of 7 tokens the last may be the end
     said = multi30k.chapter_10.cached_beam(model, source, 20, 7, 2, 3, length_penalty=0.0, reward=reward)
     assert {len(tokens) for tokens in said} <= lengths

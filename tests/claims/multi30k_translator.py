@@ -19,7 +19,8 @@ def always(_: dict[str, str]) -> bool:
 def recorded(model: str, decoding: str) -> list[float]:
     """BLEU on the test captions in lower-case tokens, of each run of a model."""
     runs = records("German_captions*")
-    return [run["values"][f"tokens, lower case, {decoding}"] for run in runs if run["model"] == model]
+    name = f"tokens, lower case, {decoding}"
+    return [run["values"][name] for run in runs if run["model"] == model and name in run.get("values", ())]
 
 
 GRUS = [f"GRU {kind} attention, words that occur three times" for kind in ("without", "with")]
@@ -45,7 +46,8 @@ RUNGS = {
         f"{AVERAGED} − transformer, subwords",
     ),
     "| twice the width, and such a mean |": (WIDE, "beam 5", f"{WIDE} − {AVERAGED}"),
-    "| in place of that, the mean of three models' probabilities, an **ensemble** |": (
+    "| a reward for each token of its beam (section 10.9) |": (WIDE, "beam 5, a reward", f"{WIDE}, rewarded − {WIDE}"),
+    "| in place of width and reward, the mean of three models' probabilities, an **ensemble** |": (
         "mean of the subword transformers' probabilities",
         "beam 5",
         None,
@@ -256,11 +258,22 @@ CLAIMS = [
     ),
     Claim(
         "ladder",
-        "7.6 million parameters\nin place of 1.8, and what it brings may be chance",
+        "7.6 million parameters in place of 1.8. What its first training brings may be chance",
         lambda _: (
             [round(first(model)["parameters"] / 1e6, 1) for model in (WIDE, AVERAGED)] == [7.6, 1.8]
             and difference(f"{WIDE} − {AVERAGED}")[1] < 0
         ),
+    ),
+    Claim(
+        "ladder",
+        "two more reached 41.54 and 42.07",
+        lambda _: sorted(recorded(WIDE, "beam 5")[1:]) == [41.54, 42.07],
+    ),
+    Claim("ladder", "which has 42.07 without it", lambda _: recorded(WIDE, "beam 5")[1] == 42.07),
+    Claim(
+        "rewards-reading",
+        f"brings {signed(difference(f'{WIDE}, rewarded − {WIDE}'))} on the test captions",
+        always,
     ),
     Claim(
         "ladder",
