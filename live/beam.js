@@ -11,6 +11,7 @@ import { drawTree } from "./lib/tree.js";
  */
 export async function render(element, data) {
   const settings = { beam: data.beam ?? 3, penalty: 0.6, reward: 0 };
+  const setting = (name) => (value) => { settings[name] = value; search(); };
   const input = h("input", { type: "text", lang: "de", maxlength: 5000, "aria-label": "A German sentence" });
   const status = h("p", { class: "live-status", role: "status" });
   const result = h("div");
@@ -22,9 +23,9 @@ export async function render(element, data) {
       h("label", {}, h("span", {}, "German"), input), h("button", { type: "submit" }, "Translate")),
     h("div", { class: "live-examples" }, examples.map((text) => button(text, () => { input.value = text; search(); }, { lang: "de" }))),
     h("div", { class: "live-controls" },
-      slider("Beam width", { min: 1, max: 6, step: 1, value: settings.beam }, String, (beam) => { settings.beam = beam; search(); }).row,
-      slider("Length penalty", { min: 0, max: 2, step: 0.1, value: settings.penalty }, (v) => number(v, 1), (v) => { settings.penalty = v; search(); }).row,
-      slider("Reward for each token", { min: 0, max: 1.6, step: 0.1, value: settings.reward }, (v) => number(v, 1), (v) => { settings.reward = v; search(); }).row),
+      slider("Beam width", { min: 1, max: 6, step: 1, value: settings.beam }, String, setting("beam")).row,
+      slider("Length penalty", { min: 0, max: 2, step: 0.1, value: settings.penalty }, (v) => number(v, 1), setting("penalty")).row,
+      slider("Reward for each token", { min: 0, max: 1.6, step: 0.1, value: settings.reward }, (v) => number(v, 1), setting("reward")).row),
     status, result,
   );
   const model = await loadTranslator(data.loadModel, status);

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from report import clocks, write_run
+from report import clocks, write_comparison, write_run
 from sacrebleu.metrics import BLEU, CHRF, TER
 from torch import Tensor
 
@@ -41,15 +41,15 @@ WIDE_REWARDED = REWARDED | {"beam": 50}
 WAYS = [
     BASE,
     GREEDY,
-    *({"beam": 5, "ended": ended} for ended in ("keep their places", "are set aside", "end the search")),
+    *(BASE | {"ended": ended} for ended in ("keep their places", "are set aside", "end the search")),
     *({"beam": beam} for beam in (20, 50)),
     *({"beam": beam, "length_penalty": 0.0} for beam in (5, 50)),
-    *({"beam": 5, "length_penalty": 0.0, "reward": reward} for reward in (0.4, 0.6, 0.8, 1.0, 1.2)),
+    *(REWARDED | {"reward": reward} for reward in (0.4, 0.6, 0.8, 1.0, 1.2)),
     WIDE_REWARDED,
-    *({"beam": 5, "length_penalty": penalty} for penalty in (2.0, 3.0, 4.0)),
-    {"beam": 5, "filler": "on the street"},
+    *(BASE | {"length_penalty": penalty} for penalty in (2.0, 3.0, 4.0)),
+    BASE | {"filler": "on the street"},
 ]
-COMPARED = [(WIDE_REWARDED, REWARDED), (REWARDED, {"beam": 5, "length_penalty": 3.0})]  # beside all with BASE
+COMPARED = [(WIDE_REWARDED, REWARDED), (REWARDED, BASE | {"length_penalty": 3.0})]  # beside all with BASE
 EXPERIMENTS = [
     ("Decoding with the shipped translator (chapter 10)", "val", "All 1,014 validation captions", WAYS),
     (
@@ -146,20 +146,18 @@ def decode(model: Translator, pieces: sentencepiece.SentencePieceProcessor, text
 
     With `filler` in the way, every fourth ends in these words, whatever it says: about as many as a reward adds.
     """
-    if "filler" in way:
-        texts = decode(model, pieces, texts, {key: value for key, value in way.items() if key != "filler"})
-        return [
-            text if i % 4 else f"{text.removesuffix('.').rstrip()} {way['filler']}." for i, text in enumerate(texts)
-        ]
-    said = []
+    options, said = {key: value for key, value in way.items() if key != "filler"}, []
     numbers = [torch.tensor([SOS, *pieces.encode(text), EOS]) for text in texts]
     for start in range(0, len(numbers), AT_ONCE):
         source = torch.nn.utils.rnn.pad_sequence(numbers[start : start + AT_ONCE], True, PAD)
         if "ended" in way:
-            said += search(model, source, **way)
+            said += search(model, source, **options)
         else:
-            said += chapter_10.cached_beam(model, source, max_len=MOST, bos_id=SOS, eos_id=EOS, **way)
-    return [pieces.decode(row) for row in said]
+            said += chapter_10.cached_beam(model, source, max_len=MOST, bos_id=SOS, eos_id=EOS, **options)
+    said = [pieces.decode(row) for row in said]
+    if "filler" in way:
+        said[::4] = [f"{text.removesuffix('.').rstrip()} {way['filler']}." for text in said[::4]]
+    return said
 
 
 def tokens_of(texts: list[str]) -> list[str]:
@@ -188,7 +186,6 @@ def main() -> None:
     for experiment, split, data, ways in EXPERIMENTS:
         texts, wanted = (caption_lines(root, f"{split}.{language}") for language in ("de", "en"))
         references, tables = tokens_of(wanted), {}
-        length = sum(len(line.split()) for line in references) / len(references)
         for way in ways:
             read, title = clocks(), title_of(way)
             said = decode(model, pieces, texts, way)
@@ -209,7 +206,8 @@ def main() -> None:
                     "Seconds are those of decoding.",
                     "Where nothing is said, ended hypotheses stay in and compete.",
                     "A reward is added to a hypothesis for each token, in place of the length penalty.",
-                    f"The references of the {data.removeprefix('All ')} have {length:.2f} tokens in a caption.",
+                    f"The references of the {data.removeprefix('All ')} have {table[:, -1].mean():.2f} tokens in a "
+                    "caption.",
                 ],
             } | cost
             print(f"{title}: {record['values']} in {cost['processor_seconds']} s", flush=True)
@@ -222,16 +220,8 @@ def compare(experiment: str, tables: dict[str, np.ndarray], pairs: list[tuple[di
     """Keep the difference of ways of decoding the same captions, from what BLEU of each adds up."""
     for pair in pairs:
         one, other = map(title_of, pair)
-        write_run(
-            {
-                "experiment": experiment,
-                "kind": "comparison",
-                "model": f"{one} − {other}",
-                "seed": 0,
-                "measure": "BLEU",
-                "difference": bleu_difference(TOKENS, tables[one], tables[other]),
-            }
-        )
+        difference = bleu_difference(TOKENS, tables[one], tables[other])
+        write_comparison(experiment, f"{one} − {other}", 0, "BLEU", difference)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,17 @@ import scipy.sparse
 import torch
 from intervals import accuracy_interval, paired_difference
 from ngram_vectors import WordsAndNGrams
-from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
+from report import (
+    clocks,
+    cost_together,
+    parse_settings,
+    precision_of,
+    read_answers,
+    run_path,
+    watched,
+    write_comparison,
+    write_run,
+)
 from review_vectors import review_vectors
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -378,8 +388,7 @@ def right_of(runs: list[tuple[dict, Tensor]], labels: Tensor) -> Tensor:
 def write_difference(experiment: str, model: str, seed: int | str, one: Tensor, other: Tensor) -> None:
     """Keep the paired difference of two models, from what `right_of` says of each."""
     difference = [round(100 * value, 2) for value in paired_difference(one.numpy(), other.numpy())]
-    comparison = {"experiment": experiment, "kind": "comparison", "model": model, "seed": seed}
-    write_run(comparison | {"measure": "accuracy", "difference": difference})
+    write_comparison(experiment, model, seed, "accuracy", difference)
     print(f"{model}: {difference}", flush=True)
 
 

@@ -29,7 +29,17 @@ import numpy as np
 import sentencepiece
 import torch
 import torch.nn.functional as F
-from report import clocks, cost_together, parse_settings, precision_of, read_answers, run_path, watched, write_run
+from report import (
+    clocks,
+    cost_together,
+    parse_settings,
+    precision_of,
+    read_answers,
+    run_path,
+    watched,
+    write_comparison,
+    write_run,
+)
 from sacrebleu.metrics import BLEU
 from subwords import EOS, PAD, SOS, train_subwords
 from torch import Tensor, nn
@@ -257,8 +267,9 @@ def signatures() -> list[str]:
     return [
         *notes,
         f"beam {BEAM}: chapter 10's `beam_search` with its length penalty of 0.6.",
-        "a reward: that beam without the length penalty; each token adds a constant to its hypothesis instead, 0.6 in "
-        "the wide translators and 0.8 in the small ones, chosen on the validation captions.",
+        "a reward: that beam without the length penalty; each token adds a constant to its hypothesis instead, "
+        f"{REWARDS['big']} in the wide translators and {REWARDS['small']} in the small ones, chosen on the validation "
+        "captions.",
         "The models are the chapters'. To save time, transformers trained and decoded with torch's layer norm and a "
         "faster dropout in place of chapter 06's norm and torch's dropout: the same functions, up to rounding.",
     ]
@@ -638,16 +649,10 @@ def compare(pairs: list[tuple[str, str]], seeds: list[int], root: Path) -> None:
         except FileNotFoundError as error:
             print(f"{answers_title(one)} against {answers_title(other)}: {error}", file=sys.stderr)
             continue
-        comparison = {
-            "experiment": EXPERIMENT,
-            "kind": "comparison",
-            "model": f"{answers_title(one)} − {answers_title(other)}",
-            "seed": seed,
-            "measure": "BLEU, tokens, lower case",
-            "difference": bleu_difference(TOKENS, *(counts_of(references, tokens) for _, tokens in answers)),
-        }
-        print(f"{comparison['model']}: {comparison['difference']}", flush=True)
-        write_run(comparison)
+        title = f"{answers_title(one)} − {answers_title(other)}"
+        difference = bleu_difference(TOKENS, *(counts_of(references, tokens) for _, tokens in answers))
+        print(f"{title}: {difference}", flush=True)
+        write_comparison(EXPERIMENT, title, seed, "BLEU, tokens, lower case", difference)
 
 
 def write_checkpoint(name: str, root: Path, folder: Path) -> None:

@@ -82,6 +82,12 @@ def write_run(run: dict, folder: Path = RUNS) -> Path:
     return path
 
 
+def write_comparison(experiment: str, model: str, seed: int | str, measure: str, difference: list[float]) -> None:
+    """Keep how much better one model is than another on the same examples, and the interval of that."""
+    comparison = {"experiment": experiment, "kind": "comparison", "model": model, "seed": seed}
+    write_run(comparison | {"measure": measure, "difference": difference})
+
+
 def clocks() -> Callable[[], dict]:
     """Start the clocks.
 

@@ -60,15 +60,14 @@ RUNGS = {
 }
 
 
-def first(model: str) -> dict:
-    """The record of a model's first training."""
-    return next(run for run in records("German_captions*") if run["model"] == model and "values" in run)
+def first(model: str, files: str = "German_captions*") -> dict:
+    """The first record of a model, of a way of decoding, or of a difference of two."""
+    return next(run for run in records(files) if run["model"] == model)
 
 
 def difference(title: str) -> list[float]:
     """How much better one model translates the test captions than another, and the interval."""
-    runs = records("German_captions*")
-    return next(run["difference"] for run in runs if run["model"] == title)
+    return first(title)["difference"]
 
 
 def signed(difference: list[float]) -> str:
@@ -78,8 +77,7 @@ def signed(difference: list[float]) -> str:
 
 def decoding(title: str) -> list[float]:
     """How a way of decoding with the shipped translator differs from a beam of 5, and the interval."""
-    runs = records("Decoding*")
-    return next(run["difference"] for run in runs if run["model"] == title)
+    return decoded(title)["difference"]
 
 
 def rung(name: str) -> Claim:
@@ -161,15 +159,13 @@ def by_beam(text: str) -> dict[int, list[float]]:
 
 
 def decoded(way: str) -> dict:
-    """The record of a way of decoding with the shipped translator."""
-    runs = records("Decoding*")
-    return next(run for run in runs if run["model"] == way)
+    """The record of a way of decoding with the shipped translator, or of its difference to another."""
+    return first(way, "Decoding*")
 
 
 def falling(ways: list[str]) -> bool:
     """Whether captions get shorter from each of these ways of decoding to the next."""
-    lengths = [decoded(way)["values"]["tokens in a caption"] for way in ways]
-    return all(one > other for one, other in itertools.pairwise(lengths))
+    return all(one > other for one, other in itertools.pairwise(map(tokens, ways)))
 
 
 WIDTHS = {
@@ -226,8 +222,7 @@ def right(way: str) -> float:
 
 def judged() -> list[float]:
     """What the reward brings the shipped translator on the test captions, and the interval."""
-    runs = records("The_shipped*")
-    return next(run["difference"] for run in runs if run["model"] == f"{REWARDED} − beam of 5")
+    return first(f"{REWARDED} − beam of 5", "The_shipped*")["difference"]
 
 
 def described(text: str, name: str) -> list[list[float]]:
