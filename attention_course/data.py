@@ -7,10 +7,11 @@ are cut into tokens once, by spaCy's rules; from then on they come from a cache 
 import hashlib
 import os
 import random
+from dataclasses import dataclass
 from functools import cache
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -32,17 +33,24 @@ def in_a_hurry() -> bool:
 def data_root(name: str) -> Path:
     """The folder that holds a data set, `data/full` if it is there, else `data/sample`.
 
+    With `sample` in the environment variable `ATTENTION_DATA` it is always the sample.
+
     Args:
         name: "imdb" or "multi30k".
 
     Raises:
         FileNotFoundError: the working directory is not inside the course.
+        ValueError: the environment variable says something else.
     """
+    asked = os.environ.get("ATTENTION_DATA", "")
+    if asked not in ("", "sample"):
+        raise ValueError(f"ATTENTION_DATA is {asked!r}: it may be 'sample', or not be set")
+    small = asked == "sample" or in_a_hurry()
     here = Path.cwd()
     for folder in (here, *here.parents):
         sample, full = folder / "data" / "sample", folder / "data" / "full"
         if (sample / name).is_dir():
-            return full if (full / name).is_dir() and not in_a_hurry() else sample
+            return full if (full / name).is_dir() and not small else sample
     raise FileNotFoundError(f"no data/sample/{name} in {here} or above: open the course's folder")
 
 
@@ -103,7 +111,8 @@ def load_reviews(root: Path, text: data.Field, label: data.Field) -> tuple[data.
         Two data sets. Each example has `text` (tokens), `label` (0 or 1) and `number`, its file's in its class: reviews
         of one film have neighbouring numbers.
     """
-    names = sorted(glob("imdb/aclImdb/*/*/*.txt", root_dir=root))
+    kinds = [f"imdb/aclImdb/{split}/{kind}/*.txt" for split in ("train", "test") for kind in ("neg", "pos")]
+    names = sorted(name for kind in kinds for name in glob(kind, root_dir=root))
     listing = [(Path(name).as_posix(), os.path.getsize(root / name)) for name in names]
     recipe = cut_review("Isn't it good?<br />No.")  # another tokenizer, another cache
     path = cache_folder(root) / f"reviews-{_key(listing, recipe)}.pt"
@@ -116,11 +125,11 @@ def load_reviews(root: Path, text: data.Field, label: data.Field) -> tuple[data.
 def _pack_reviews(root: Path, names: list[str]) -> dict:
     """The reviews as plain tensors: each different word once, then numbers."""
     words: dict[str, int] = {}
-    packed = {split: {"tokens": [], "lengths": [], "labels": [], "numbers": []} for split in ("train", "test")}
+    packed: dict[str, dict[str, Any]] = {
+        split: {"tokens": [], "lengths": [], "labels": [], "numbers": []} for split in ("train", "test")
+    }
     for name in names:
         *_, split, label, file = Path(name).parts
-        if split not in packed or label not in ("neg", "pos"):
-            continue
         tokens = cut_review((root / name).read_text(encoding="utf-8"))
         part = packed[split]
         part["tokens"] += [words.setdefault(word, len(words)) for word in tokens]
@@ -144,6 +153,41 @@ def _unpack_reviews(packed: dict, split: str, text: data.Field, label: data.Fiel
     # An order that depends on no machine and does not begin with all that is negative.
     examples.sort(key=lambda e: (e.number, e.label))
     return data.Dataset(examples, [("text", text), ("label", label)])
+
+
+@dataclass(frozen=True)
+class Review:
+    """A review as it was written, for those who cut it in their own way."""
+
+    text: str
+    """on one line, without the line breaks of web pages; upper and lower case"""
+    label: int | None
+    """0 is negative, 1 positive, None unknown"""
+    number: int
+    """its file's among those of its kind: reviews of one film have neighbouring numbers"""
+
+
+def read_reviews(root: Path, split: str, labelled: bool = True) -> list[Review]:
+    """The reviews of one split, ordered by number, then by label.
+
+    Args:
+        root: the folder that holds `imdb`.
+        split: "train" or "test".
+        labelled: False for those that nobody has judged; only "train" has them, and only in the full data.
+
+    Raises:
+        FileNotFoundError: there are none.
+    """
+    kinds = {"neg": 0, "pos": 1} if labelled else {"unsup": None}
+    folder = root / "imdb" / "aclImdb" / split
+    reviews = [
+        Review(path.read_text(encoding="utf-8").replace("<br />", " "), label, int(path.name.partition("_")[0]))
+        for kind, label in kinds.items()
+        for path in (folder / kind).glob("*.txt")
+    ]
+    if not reviews:
+        raise FileNotFoundError(f"no reviews in {folder}/{'|'.join(kinds)}: python data/download.py")
+    return sorted(reviews, key=lambda review: (review.number, review.label or 0))
 
 
 def hold_out_films(dataset: data.Dataset, fraction: float) -> tuple[data.Dataset, data.Dataset]:

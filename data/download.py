@@ -1,4 +1,4 @@
-"""Put the full data sets into data/full/, where torchtext 0.6.0 finds them.
+"""Put the full data sets, and a small published model, into data/full/, where the chapters find them.
 
     python data/download.py               from the public sources
     python data/download.py --from DIR    from archives that are already in DIR
@@ -18,6 +18,7 @@ import tarfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -30,7 +31,8 @@ PAUSE = 2.0  # seconds between two tries
 
 # A commit, not a branch: these bytes cannot change under the checksums.
 MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
-REVIEW = re.compile(r"aclImdb/(train|test)/(pos|neg)/\d+_\d+\.txt")
+LABELLED = re.compile(r"(?P<file>aclImdb/(train|test)/(pos|neg)/\d+_\d+\.txt)")
+UNLABELLED = re.compile(r"aclImdb/train/unsup/(?P<file>\d+_\d+\.txt)")
 
 
 class DataError(Exception):
@@ -51,7 +53,8 @@ class Dataset:
     """A folder of data/full/.
 
     `parts` are needed all; the archives of one part are alternatives, the public one first. `digest` and `files`
-    describe the content, whichever archives it came from.
+    describe the content, whichever archives it came from. Where `name` is a path, it goes into the data set that its
+    first part names.
     """
 
     name: str
@@ -62,15 +65,15 @@ class Dataset:
     digest: str
 
 
-def unpack_reviews(archive: Path, folder: Path, progress: Progress) -> None:
-    """Unpack the labelled reviews of an IMDB archive, and nothing else, into `folder`."""
+def unpack_reviews(pattern: re.Pattern, archive: Path, folder: Path, progress: Progress) -> None:
+    """Unpack what an IMDB archive holds under names of this pattern, each as its group `file` says, into `folder`."""
     with (
         progress.open(archive, "rb", description=f"unpacking {archive.name}") as file,
         tarfile.open(fileobj=file) as tar,
     ):
         for member in tar:
-            if member.isfile() and REVIEW.fullmatch(member.name):
-                review = folder / member.name
+            if member.isfile() and (match := pattern.fullmatch(member.name)):
+                review = folder / match["file"]
                 review.parent.mkdir(parents=True, exist_ok=True)
                 review.write_bytes(tar.extractfile(member).read())
 
@@ -86,6 +89,11 @@ def unpack_sentences(archive: Path, folder: Path, progress: Progress) -> None:
         shutil.copyfileobj(sentences, out)
 
 
+def keep(file: Path, folder: Path, progress: Progress) -> None:
+    """Copy a file that needs no unpacking into `folder`."""
+    shutil.copyfile(file, folder / file.name)
+
+
 SENTENCES = {
     "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
     "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
@@ -93,6 +101,17 @@ SENTENCES = {
     "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
     "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
     "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+}
+IMDB = Archive(
+    "aclImdb_v1.tar.gz",
+    "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+    "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
+)
+# Of llama2.c's series of small models (MIT): seven integers and float32 tables, and the 512 pieces that it reads.
+LLAMA = "https://huggingface.co/karpathy/tinyllamas/resolve/main/stories260K/"
+TABLES = {
+    "stories260K.bin": "b0a507e7ad0f626624f17112325e66691f9076d622e1d3274d103d00299f2696",
+    "tok512.bin": "037cb335abb25d1fa9e8ecae30ed2a3a8ace9302862ebcdc05d51a6bbb10c312",
 }
 DATASETS = (
     Dataset(
@@ -107,21 +126,41 @@ DATASETS = (
         name="imdb",
         parts=(
             (
-                Archive(
-                    "aclImdb_v1.tar.gz",
-                    "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
-                    "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
-                ),
+                IMDB,
                 # The same 50,000 labelled reviews without the 50,000 unlabelled ones and the bags of words.
                 Archive(
                     "aclImdb_v1_labelled.tar.gz", "f54a830e79a18f3e6b7d3ede459f381c50d50d8fd95617641c2f7e999a3847f0"
                 ),
             ),
         ),
-        unpack=unpack_reviews,
+        unpack=partial(unpack_reviews, LABELLED),
         patterns=("aclImdb/t*/pos/*.txt", "aclImdb/t*/neg/*.txt"),
         files=50_000,
         digest="2f7a3d1aad2cf5ce9dd4699e85e7bb337637c618d2315e0585921ae932728c56",
+    ),
+    Dataset(
+        name="imdb/aclImdb/train/unsup",
+        parts=(
+            (
+                IMDB,
+                # The 50,000 unlabelled reviews alone.
+                Archive(
+                    "aclImdb_v1_unlabelled.tar.gz", "a9496b7fee8e1d7682d0a5d64c97e09e8866ac576ed2b6d1ab6cb338898a60fc"
+                ),
+            ),
+        ),
+        unpack=partial(unpack_reviews, UNLABELLED),
+        patterns=("*.txt",),
+        files=50_000,
+        digest="976f177cba1abf0fe9c2a6e8e9d9488727ca1ac6f5316e0df6025a20c8ad9890",
+    ),
+    Dataset(
+        name="tinyllamas",
+        parts=tuple((Archive(name, digest, LLAMA + name),) for name, digest in TABLES.items()),
+        unpack=keep,
+        patterns=("*.bin",),
+        files=2,
+        digest="e50c5b2f34dda36627f94c1d4a196afd36f3fbf9956fb11daeffecbba6b2508b",
     ),
 )
 
@@ -170,7 +209,7 @@ def find(part: tuple[Archive, ...], dataset: str, source: Path, progress: Progre
     """
     damaged = None
     for archive in part:
-        for path in (source / archive.name, source / dataset / archive.name):
+        for path in (source / archive.name, source / Path(dataset).parts[0] / archive.name):
             if path.is_file():
                 if sha256(path, progress) == archive.sha256:
                     return path
@@ -275,7 +314,8 @@ def install(dataset: Dataset, full: Path, source: Path | None, progress: Progres
     Raises:
         DataError: an archive or the content is missing, incomplete or altered.
     """
-    target, staging = full / dataset.name, full / f"{dataset.name}.part"
+    target = full / dataset.name
+    staging = full / f"{target.name}.part"  # beside the data sets, so that none is taken for there while one of it is
     if not target.exists():
         if source:
             archives = [find(part, dataset.name, source, progress) for part in dataset.parts]
@@ -293,13 +333,16 @@ def install(dataset: Dataset, full: Path, source: Path | None, progress: Progres
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; return its exit status: 0 done, 1 a data set could not be had, 130 interrupted."""
-    parser = argparse.ArgumentParser(description="Put the full IMDB and Multi30k data sets into data/full/.")
+    parser = argparse.ArgumentParser(description="Put IMDB, Multi30k and a small Llama into data/full/.")
     parser.add_argument("--from", dest="source", type=Path, metavar="DIR", help="take the archives from this folder")
     source = parser.parse_args(argv).source
     if source and not source.is_dir():
         parser.error(f"{source} is not a folder")
     status = 0
     for dataset in DATASETS:
+        whole = FULL / Path(dataset.name).parts[0]
+        if whole != FULL / dataset.name and not whole.exists():
+            continue  # what this goes into could not be had: that has been said
         columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
         try:
             with Progress(*columns, transient=True) as progress:

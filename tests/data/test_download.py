@@ -30,6 +30,7 @@ REVIEWS = {
     for label, rating in (("pos", 9), ("neg", 2))
     for i in range(40)
 }
+UNLABELLED = {f"aclImdb/train/unsup/{i}_0.txt": f"unlabelled {i} " + "word " * 50 for i in range(40)}
 SENTENCES = {
     f"{split}.{language}": f"{split} {language}\n" * lines
     for split, lines in (("train", 30), ("val", 4), ("test_2016_flickr", 3))
@@ -56,16 +57,24 @@ def digest_of(files: dict[str, str]) -> str:
 
 EXTRA = {
     "aclImdb/README": "hello",
-    "aclImdb/train/unsup/0_0.txt": "unlabelled",
+    "aclImdb/train/unsup/cleaning.py": "print",
     "aclImdb/train/../../../evil_1.txt": "x",
+    "aclImdb/train/unsup/../../../../evil_2.txt": "x",
 }
 ARCHIVES = {
-    "aclImdb_v1.tar.gz": tar_of(REVIEWS | EXTRA),
+    "aclImdb_v1.tar.gz": tar_of(REVIEWS | UNLABELLED | EXTRA),
     "aclImdb_v1_labelled.tar.gz": tar_of(REVIEWS),
+    "aclImdb_v1_unlabelled.tar.gz": tar_of(UNLABELLED | EXTRA),
     **{f"{name}.gz": gzip.compress(text.encode()) for name, text in SENTENCES.items()},
 }
-TREE = REVIEWS
-TEXTS = {name.replace("_2016_flickr", "2016"): text for name, text in SENTENCES.items()}
+LLAMA = {"stories260K.bin": "seven integers and tables\n" * 20, "tok512.bin": "512 pieces"}
+ARCHIVES |= {name: text.encode() for name, text in LLAMA.items()}
+TREES = {
+    "imdb": REVIEWS,
+    "imdb/aclImdb/train/unsup": {Path(name).name: text for name, text in UNLABELLED.items()},
+    "multi30k": {name.replace("_2016_flickr", "2016"): text for name, text in SENTENCES.items()},
+    "tinyllamas": LLAMA,
+}
 
 
 class Server(ThreadingHTTPServer):
@@ -126,7 +135,7 @@ def full(tmp_path, monkeypatch):
             )
             for part in dataset.parts
         )
-        files = TREE if dataset.name == "imdb" else TEXTS
+        files = TREES[dataset.name]
         return dataclasses.replace(dataset, parts=parts, files=len(files), digest=digest_of(files))
 
     monkeypatch.setattr(download, "DATASETS", tuple(small(dataset) for dataset in download.DATASETS))
@@ -165,7 +174,7 @@ def snapshot(folder: Path) -> dict[Path, bytes]:
 
 
 def assert_complete(full: Path) -> None:
-    """Both data sets are there, as torchtext reads them, and nothing unfinished is."""
+    """All data sets are there, as torchtext reads them, the Llama byte for byte, and nothing unfinished is."""
     text, label, german, english = data.Field(), data.Field(sequential=False), data.Field(), data.Field()
     train, test = datasets.IMDB.splits(text, label, root=str(full))
     assert len(train) == len(test) == 80
@@ -173,8 +182,10 @@ def assert_complete(full: Path) -> None:
     splits = datasets.Multi30k.splits((".de", ".en"), (german, english), root=str(full))
     assert [len(split) for split in splits] == [30, 4, 3]
     assert splits[2][0].src == ["test_2016_flickr", "de"]
-    assert {path.name for path in full.iterdir()} <= {"imdb", "multi30k", "downloads"}
-    assert len(list((full / "imdb").rglob("*.txt"))) == len(TREE)
+    assert {path.name for path in full.iterdir()} <= {"imdb", "multi30k", "tinyllamas", "downloads"}
+    assert {path.name: path.read_text() for path in (full / "tinyllamas").iterdir()} == LLAMA
+    files = {path.relative_to(full).as_posix() for path in (full / "imdb").rglob("*") if path.is_file()}
+    assert files == {f"imdb/{name}" for name in REVIEWS | UNLABELLED}
 
 
 def error_lines(capsys) -> list[str]:
@@ -183,9 +194,12 @@ def error_lines(capsys) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("missing", ["aclImdb_v1.tar.gz", "aclImdb_v1_labelled.tar.gz"])
+@pytest.mark.parametrize(
+    "missing", [["aclImdb_v1.tar.gz"], ["aclImdb_v1_labelled.tar.gz", "aclImdb_v1_unlabelled.tar.gz"]]
+)
 def test_from_folder_takes_either_imdb_archive(full, source, missing):
-    (source / "imdb" / missing).unlink()
+    for name in missing:
+        (source / "imdb" / name).unlink()
     before = snapshot(source)
     assert download.main(["--from", str(source)]) == 0
     assert_complete(full)
@@ -198,16 +212,22 @@ def test_second_run_only_checks(full, source, capsys):
     assert "complete" in capsys.readouterr().out
 
 
+def only_the_whole_archive(source: Path) -> None:
+    """Leave no archive of a part of IMDB."""
+    for part in ("labelled", "unlabelled"):
+        (source / "imdb" / f"aclImdb_v1_{part}.tar.gz").unlink()
+
+
 def test_members_outside_the_tree_are_not_unpacked(full, source):
-    (source / "imdb" / "aclImdb_v1_labelled.tar.gz").unlink()
+    only_the_whole_archive(source)
     download.main(["--from", str(source)])
     assert not list(full.parent.rglob("evil*"))
 
 
 @pytest.mark.parametrize("damage", ["corrupt", "truncated", "empty", "missing", "half-downloaded"])
-@pytest.mark.parametrize("name", ["aclImdb_v1.tar.gz", "val.en.gz"])
+@pytest.mark.parametrize("name", ["aclImdb_v1.tar.gz", "val.en.gz", "stories260K.bin"])
 def test_bad_archive_in_folder(full, source, capsys, name, damage):
-    (source / "imdb" / "aclImdb_v1_labelled.tar.gz").unlink()
+    only_the_whole_archive(source)
     path = next(source.rglob(name))
     good = path.read_bytes()
     if damage == "corrupt":
@@ -226,10 +246,34 @@ def test_bad_archive_in_folder(full, source, capsys, name, damage):
     (line,) = error_lines(capsys)
     assert name in line and "run this again" in line
     assert snapshot(source) == before
-    broken, whole = ("imdb", "multi30k") if "acl" in name else ("multi30k", "imdb")
+    broken = {"acl": "imdb", "val": "multi30k", "sto": "tinyllamas"}[name[:3]]
+    whole = "imdb" if broken == "multi30k" else "multi30k"
     assert not (full / broken).exists() and (full / whole).exists()
 
     path.write_bytes(good)
+    assert download.main(["--from", str(source)]) == 0
+    assert_complete(full)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing"])
+def test_unlabelled_reviews_that_cannot_be_had(full, source, capsys, damage):
+    """The labelled ones are there all the same, and the unlabelled ones come with the next run."""
+    download.main(["--from", str(source)])
+    unlabelled = full / "imdb" / "aclImdb" / "train" / "unsup"
+    unlabelled.rename(full.parent / "away")
+    (source / "imdb" / "aclImdb_v1.tar.gz").unlink()
+    path = source / "imdb" / "aclImdb_v1_unlabelled.tar.gz"
+    path.write_bytes(ARCHIVES[path.name][:100])
+    if damage == "missing":
+        path.unlink()
+    labelled = snapshot(full)
+    capsys.readouterr()
+    assert download.main(["--from", str(source)]) == 1
+    (line,) = error_lines(capsys)
+    assert "unsup" in line and path.name in line and "run this again" in line
+    assert snapshot(full) == labelled and not unlabelled.exists()
+
+    path.write_bytes(ARCHIVES[path.name])
     assert download.main(["--from", str(source)]) == 0
     assert_complete(full)
 
@@ -302,7 +346,7 @@ def test_altered_tree_is_reported_and_left_alone(full, source, capsys, change):
 def test_download(public, server):
     assert download.main([]) == 0
     assert_complete(public)
-    assert len(server.asked) == 7 and set(server.asked) == {"bytes=0-"}
+    assert len(server.asked) == 9 and set(server.asked) == {"bytes=0-"}
 
 
 def test_download_resumes(public, server):
@@ -311,7 +355,7 @@ def test_download_resumes(public, server):
     (public / "downloads" / "aclImdb_v1.tar.gz.part").write_bytes(ARCHIVES["aclImdb_v1.tar.gz"][:half])
     assert download.main([]) == 0
     assert_complete(public)
-    assert server.asked[-1] == f"bytes={half}-"
+    assert f"bytes={half}-" in server.asked
 
 
 def test_download_that_was_complete_but_not_yet_renamed(public):
@@ -368,7 +412,7 @@ def test_server_that_refuses(public, server, capsys, attribute, value, words):
     setattr(server, attribute, value)
     assert download.main([]) == 1
     lines = error_lines(capsys)
-    assert len(lines) == 2 and all(words in line for line in lines)
+    assert len(lines) == 3 and all(words in line for line in lines)
     assert (public / "downloads" / "train.de.gz.part").read_bytes() == ARCHIVES["train.de.gz"][:20]
     setattr(server, attribute, getattr(Server(), attribute))
     assert download.main([]) == 0
@@ -378,7 +422,7 @@ def test_server_that_refuses(public, server, capsys, attribute, value, words):
 def test_no_network(full, capsys):
     assert download.main([]) == 1
     lines = error_lines(capsys)
-    assert len(lines) == 2 and all("--from DIR" in line for line in lines)
+    assert len(lines) == 3 and all("--from DIR" in line for line in lines)
 
 
 def test_killed_in_the_middle(public, server, tmp_path):
