@@ -7,9 +7,9 @@ SAMPLES = 1000  # how often the sentences are drawn anew
 TOKENS = BLEU(tokenize="none", smooth_method="none")  # of tokens with spaces between them: chapter 10's `corpus_bleu`
 
 
-def draws(count: int) -> np.ndarray:
-    """How often each of `count` sentences is in each sample, `(SAMPLES, count)`; always the same draws."""
-    return np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=SAMPLES)
+def draws(count: int, seed: int = 0) -> np.ndarray:
+    """How often each of `count` sentences is in each sample, `(SAMPLES, count)`; of one seed always the same draws."""
+    return np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=SAMPLES)
 
 
 def bleu_counts(metric: BLEU, hypotheses: list[str], references: list[str]) -> np.ndarray:
@@ -24,10 +24,8 @@ def bleu_counts(metric: BLEU, hypotheses: list[str], references: list[str]) -> n
 def bleu_of(metric: BLEU, sums: np.ndarray) -> float:
     """Corpus BLEU of summed counts, `(10,)`."""
     n = (len(sums) - 2) // 2
-    numbers = [int(value) for value in sums]
-    return BLEU.compute_bleu(
-        numbers[:n], numbers[n : 2 * n], *numbers[2 * n :], smooth_method=metric.smooth_method
-    ).score
+    *numbers, written, wanted = (int(value) for value in sums)
+    return BLEU.compute_bleu(numbers[:n], numbers[n:], written, wanted, smooth_method=metric.smooth_method).score
 
 
 def bleu_interval(metric: BLEU, counts: np.ndarray) -> list[float]:
@@ -43,3 +41,25 @@ def bleu_difference(metric: BLEU, one: np.ndarray, other: np.ndarray) -> list[fl
     differences = [bleu_of(metric, a) - bleu_of(metric, b) for a, b in pairs]
     whole = bleu_of(metric, one.sum(axis=0)) - bleu_of(metric, other.sum(axis=0))
     return [round(float(value), 2) for value in (whole, *np.percentile(differences, [2.5, 97.5]))]
+
+
+def bleu_growth(
+    metric: BLEU, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray]
+) -> list[float]:
+    """By how much a difference grows from one set of sentences to another, and its 95 % interval.
+
+    Args:
+        metric: whose BLEU.
+        before: the counts of two systems on one set of sentences, which they share in every sample.
+        after: the same on another set, whose sentences are drawn on their own.
+
+    Returns:
+        `[growth, low, high]`, in BLEU.
+    """
+    gains = []
+    for seed, (one, other) in enumerate((before, after)):
+        drawn = draws(len(one), seed)
+        pairs = [(one.sum(axis=0), other.sum(axis=0)), *zip(drawn @ one, drawn @ other, strict=True)]
+        gains.append(np.array([bleu_of(metric, a) - bleu_of(metric, b) for a, b in pairs]))
+    whole, *samples = gains[1] - gains[0]
+    return [round(float(value), 2) for value in (whole, *np.percentile(samples, [2.5, 97.5]))]

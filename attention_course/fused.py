@@ -1,6 +1,7 @@
 """Chapter 04's attention by torch's fused kernel, which keeps no table of weights: for training, where nobody looks."""
 
 from functools import partial
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ def fuse_attention(model: nn.Module) -> nn.Module:
 
 
 def _fused_forward(
-    attention: nn.Module, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None
+    attention: Any, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None
 ) -> tuple[Tensor, None]:
     q, k, v = (
         linear(x).unflatten(-1, (attention.heads, -1)).transpose(1, 2)  # (B, h, n, d/h)

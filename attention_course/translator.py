@@ -5,8 +5,9 @@ it to the classes of the chapters, number for number.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import sentencepiece
 import torch
@@ -22,6 +23,10 @@ GATE = "Eine Frau geht an einem Tor vorbei."
 PAD, BOS, EOS = 1, 2, 3
 _END = "</s>"
 _FOLDER = "10_multi30k_translator"
+
+# From queries `(heads, n, d)`, keys `(heads, m, d)` and values `(heads, m, d)` to the output `(heads, n, d)` and the
+# weights `(heads, n, m)`.
+Attention = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Translation:
             row still sums to 1.
         """
         english = [piece for piece in self.english if piece != _END]
-        rows, columns = (F.one_hot(_word_of_each(pieces)).float() for pieces in (english, self.german))
+        rows, columns = (F.one_hot(word_of_each(pieces)).float() for pieces in (english, self.german))
         weights = self.weights.mean((0, 1))[: len(english)]
         weights = (rows / rows.sum(0)).mT @ weights @ columns
         return _words(english), _words(self.german), weights
@@ -109,24 +114,27 @@ def translate(text: str) -> Translation:
 
 
 @torch.no_grad()
-def read(text: str) -> tuple[list[str], Tensor]:
+def read(text: str, attention: Attention | None = None) -> tuple[list[str], Tensor]:
     """What the encoder makes of a German sentence, layer by layer.
 
     Args:
         text: a German sentence.
+        attention: what computes the attention of each of the encoder's layers, in place of the translator's own: from
+            queries, keys and values, each `(heads, m, d / heads)`, to an output of the same shape and the weights
+            `(heads, m, m)`. It is called once for each layer, the first one first.
 
     Returns:
         Its pieces with the marks of both ends, `m`, and the vector of each, `(L + 2, m, d)`: first the embeddings with
         their positions, then what each layer made of them, last that after the final norm, which the decoder looks at.
 
     Raises:
-        ValueError: there is nothing to read.
+        ValueError: there is nothing to read, or the output of `attention` has another shape.
     """
     shipped = load_translator()
     tokens = [BOS, *shipped.pieces.encode(text), EOS]
     if len(tokens) == 2:
         raise ValueError("there is nothing to translate: give a German sentence")
-    return [shipped.pieces.id_to_piece(token) for token in tokens], _encode(shipped, torch.tensor(tokens))
+    return [shipped.pieces.id_to_piece(token) for token in tokens], _encode(shipped, torch.tensor(tokens), attention)
 
 
 @torch.no_grad()
@@ -178,13 +186,23 @@ def whole_words() -> list[str]:
     return [piece[1:] for piece in pieces if piece.startswith("▁") and piece[1:].isalpha()]
 
 
-def _encode(shipped: Shipped, tokens: Tensor) -> Tensor:
+def word_of_each(pieces: list[str]) -> Tensor:
+    """For each piece the number of the word that it belongs to, `(number of pieces,)`.
+
+    Args:
+        pieces: of one sentence, with or without the marks of its ends. A mark is a word of its own, as is a full stop.
+    """
+    begins = [piece[0] in "▁<" or not piece[0].isalnum() for piece in pieces]
+    return torch.tensor(begins).cumsum(0) - int(begins[0])
+
+
+def _encode(shipped: Shipped, tokens: Tensor, attention: Attention | None) -> Tensor:
     x = _embed(shipped, tokens)
     states = [x]
     for layer in range(shipped.depth):
         name = f"encoder.layers.{layer}"
         normed = _norm(shipped, f"{name}.norm_1", x)
-        x = x + _attend(shipped, f"{name}.attention", normed, normed)[0]
+        x = x + _attend(shipped, f"{name}.attention", normed, normed, attention)[0]
         x = x + _feed_forward(shipped, f"{name}.feed_forward", _norm(shipped, f"{name}.norm_2", x))
         states.append(x)
     return torch.stack([*states, _norm(shipped, "encoder.norm", x)])
@@ -194,10 +212,11 @@ def _decode(shipped: Shipped, tokens: Tensor, memory: Tensor) -> tuple[Tensor, l
     """The logits of the next pieces, `(n, V)`, and what each layer's attention to the source used and computed."""
     x = _embed(shipped, tokens)
     seen = []
+    causal = partial(_softmax_attention, causal=True)
     for layer in range(shipped.depth):
         name = f"decoder.layers.{layer}"
         normed = _norm(shipped, f"{name}.norm_1", x)
-        x = x + _attend(shipped, f"{name}.self_attention", normed, normed, causal=True)[0]
+        x = x + _attend(shipped, f"{name}.self_attention", normed, normed, causal)[0]
         found, *rest = _attend(shipped, f"{name}.source_attention", _norm(shipped, f"{name}.norm_2", x), memory)
         seen.append(tuple(rest))
         x = x + found
@@ -214,19 +233,26 @@ def _embed(shipped: Shipped, tokens: Tensor) -> Tensor:
 
 
 def _attend(
-    shipped: Shipped, name: str, asking: Tensor, asked: Tensor, causal: bool = False
+    shipped: Shipped, name: str, asking: Tensor, asked: Tensor, attention: Attention | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output `(n, d)`, then queries, keys, values and weights, each `(heads, …)`."""
     parts = (("Wq", asking), ("Wk", asked), ("Wv", asked))
     queries, keys, values = (
         _linear(shipped, f"{name}.{part}", x).unflatten(1, (shipped.heads, -1)).transpose(0, 1) for part, x in parts
     )
+    found, weights = (attention or _softmax_attention)(queries, keys, values)
+    if found.shape != queries.shape:
+        raise ValueError(f"attention should give an output of shape {tuple(queries.shape)}, got {tuple(found.shape)}")
+    output = _linear(shipped, f"{name}.WO", found.transpose(0, 1).flatten(1))
+    return output, queries, keys, values, weights
+
+
+def _softmax_attention(queries: Tensor, keys: Tensor, values: Tensor, causal: bool = False) -> tuple[Tensor, Tensor]:
     scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
     if causal:
         scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
     weights = scores.softmax(-1)
-    output = _linear(shipped, f"{name}.WO", (weights @ values).transpose(0, 1).flatten(1))
-    return output, queries, keys, values, weights
+    return weights @ values, weights
 
 
 def _feed_forward(shipped: Shipped, name: str, x: Tensor) -> Tensor:
@@ -241,14 +267,8 @@ def _linear(shipped: Shipped, name: str, x: Tensor) -> Tensor:
     return F.linear(x, shipped.weights[f"{name}.weight"], shipped.weights[f"{name}.bias"])
 
 
-def _word_of_each(pieces: list[str]) -> Tensor:
-    """For each piece the number of the word that it belongs to; a mark, such as a full stop, is a word of its own."""
-    begins = [piece[0] in "▁<" or not piece[0].isalnum() for piece in pieces]
-    return torch.tensor(begins).cumsum(0) - int(begins[0])
-
-
 def _words(pieces: list[str]) -> list[str]:
-    words = [""] * (int(_word_of_each(pieces)[-1]) + 1)
-    for piece, word in zip(pieces, _word_of_each(pieces).tolist(), strict=True):
+    words = [""] * (int(word_of_each(pieces)[-1]) + 1)
+    for piece, word in zip(pieces, word_of_each(pieces).tolist(), strict=True):
         words[word] += piece.removeprefix("▁")
     return words

@@ -10,6 +10,7 @@ the validation captions; the test captions are read greedily, with chapter 10's 
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,7 +36,8 @@ METRIC = (
     "better when it is smaller"
 )
 AT_ONCE, MOST = 20, 60
-BASE, GREEDY = {"beam": 5}, {"beam": 1}
+BASE: dict[str, Any] = {"beam": 5}
+GREEDY: dict[str, Any] = {"beam": 1}
 REWARDED = BASE | {"length_penalty": 0.0, "reward": 0.8}  # the best reward on the validation captions
 WIDE_REWARDED = REWARDED | {"beam": 50}
 WAYS = [
@@ -50,7 +52,7 @@ WAYS = [
     BASE | {"filler": "on the street"},
 ]
 COMPARED = [(WIDE_REWARDED, REWARDED), (REWARDED, BASE | {"length_penalty": 3.0})]  # beside all with BASE
-EXPERIMENTS = [
+EXPERIMENTS: list[tuple[str, str, str, list[dict]]] = [
     ("Decoding with the shipped translator (chapter 10)", "val", "All 1,014 validation captions", WAYS),
     (
         "The shipped translator as it ships (chapter 10)",
@@ -102,7 +104,8 @@ def search(model: Translator, source: Tensor, beam: int, ended: str, length_pena
     memory = model.encode(source).repeat_interleave(beam, dim=0)
     mask = source_mask(source, PAD).repeat_interleave(beam, dim=0)
     kept = [chapter_10.source_keys_values(layer.source_attention, memory) for layer in layers]
-    caches, tokens = [None] * len(layers), torch.full((len(memory), 1), SOS)
+    caches: list[Any] = [None] * len(layers)
+    tokens = torch.full((len(memory), 1), SOS)
     sums = torch.full((batch, beam), -torch.inf)
     sums[:, 0] = 0.0
     done: list[list[tuple[float, list[int]]]] = [[] for _ in range(batch)]
@@ -146,7 +149,8 @@ def decode(model: Translator, pieces: sentencepiece.SentencePieceProcessor, text
 
     With `filler` in the way, every fourth ends in these words, whatever it says: about as many as a reward adds.
     """
-    options, said = {key: value for key, value in way.items() if key != "filler"}, []
+    options = {key: value for key, value in way.items() if key != "filler"}
+    said: list[list[int]] = []
     numbers = [torch.tensor([SOS, *pieces.encode(text), EOS]) for text in texts]
     for start in range(0, len(numbers), AT_ONCE):
         source = torch.nn.utils.rnn.pad_sequence(numbers[start : start + AT_ONCE], True, PAD)
@@ -154,10 +158,10 @@ def decode(model: Translator, pieces: sentencepiece.SentencePieceProcessor, text
             said += search(model, source, **options)
         else:
             said += chapter_10.cached_beam(model, source, max_len=MOST, bos_id=SOS, eos_id=EOS, **options)
-    said = [pieces.decode(row) for row in said]
+    written = [pieces.decode(row) for row in said]
     if "filler" in way:
-        said[::4] = [f"{text.removesuffix('.').rstrip()} {way['filler']}." for text in said[::4]]
-    return said
+        written[::4] = [f"{text.removesuffix('.').rstrip()} {way['filler']}." for text in written[::4]]
+    return written
 
 
 def tokens_of(texts: list[str]) -> list[str]:

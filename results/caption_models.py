@@ -16,6 +16,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
@@ -37,7 +38,7 @@ import queries_keys_values as chapter_03  # noqa: E402
 
 EXPERIMENT = "A language model of English captions (Multi30k)"
 METRIC = "Perplexity of the 1,014 validation captions, the end of each included: lower is better"
-SMALL = {
+SMALL: dict[str, Any] = {
     "captions": 12_000,
     "dim": 64,
     "heads": 4,
@@ -161,7 +162,7 @@ def batches(rows: list[list[int]], tokens: int, seed: int) -> list[Tensor]:
 def total_loss(model: nn.Module, rows: list[list[int]]) -> float:
     """The negative log-probability of all tokens but the first of each row."""
     model.eval()
-    total = 0.0
+    total = torch.zeros(())
     for tokens in batches(rows, 8000, 0):
         logits, _ = model(tokens[:, :-1])
         total += F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=PAD, reduction="sum")

@@ -22,7 +22,9 @@ import hashlib
 import os
 import random
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -93,7 +95,7 @@ REGRESSIONS = {
         "against": 5,
     },
 }
-TRANSFORMER = {
+TRANSFORMER: dict[str, Any] = {
     "dim": 64,
     "heads": 2,
     "depth": 1,
@@ -118,7 +120,7 @@ NETWORKS = {
 }
 WHOLE = "the whole recipe"
 # The transformer with an ingredient of its recipe taken away, on shorter texts: it is the difference that counts.
-ABLATIONS = {
+ABLATIONS: dict[str, dict] = {
     WHOLE: {},
     "without first vectors": {"first_vectors": False},
     "without word dropout": {"word_dropout": 0.0},
@@ -215,6 +217,7 @@ def numbered(dataset: data.Dataset) -> list[np.ndarray]:
 def new_network(name: str, train: data.Dataset, settings: dict) -> nn.Module:
     """A transformer, or the bag of embeddings, with its first vectors."""
     words = len(train.fields["text"].vocab)
+    model: Any  # its embedding is replaced below
     if name.startswith("bag"):
         model = Bag(words, settings["dim"])
     else:
@@ -232,7 +235,7 @@ def new_network(name: str, train: data.Dataset, settings: dict) -> nn.Module:
     return quicken(model)
 
 
-def drop_words(batches: list, rate: float):
+def drop_words(batches: Iterable[tuple[Tensor, Tensor]], rate: float) -> Iterator[tuple[Tensor, Tensor]]:
     """The same batches, with a fraction of the words replaced by padding, which nobody reads."""
     for tokens, labels in batches:
         yield tokens.masked_fill(torch.rand(tokens.shape) < rate, PAD), labels
@@ -240,14 +243,14 @@ def drop_words(batches: list, rate: float):
 
 def train_network(model: nn.Module, dataset: data.Dataset, settings: dict, seed: int, path: Path) -> dict:
     """Train a classifier as the chapter does, or go on from its last epoch; what it cost."""
-    kinds = {"embedding.grams.": [], "embedding.": [], "": []}
+    kinds: dict[str, list[nn.Parameter]] = {"embedding.grams.": [], "embedding.": [], "": []}
     for name, parameter in model.named_parameters():
         kinds[next(kind for kind in kinds if name.startswith(kind))].append(parameter)
     eps = (settings.get("gram_eps"), settings["embedding_eps"], 1e-8)
     groups = [{"params": kind, "eps": e} for kind, e in zip(kinds.values(), eps, strict=True) if kind]
     optimizer = torch.optim.AdamW(groups, settings["rate"], settings["betas"], weight_decay=0.01, fused=True)
     scheduler, spent, history = None, {"seconds": 0.0, "processor_seconds": 0.0}, []
-    parts = {"model": model, "optimizer": optimizer}
+    parts: dict[str, Any] = {"model": model, "optimizer": optimizer}
     state = torch.load(path, weights_only=True) if path.exists() else None
     if state is not None:
         spent, history = state["spent"], state["history"]
@@ -498,7 +501,8 @@ def main() -> None:
         ablate(given.seeds, train, test, folder)
         return
     for name in given.models:
-        for seed in given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]:
+        seeds: list[Any] = given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]
+        for seed in seeds:
             if run_path(EXPERIMENT, TITLES[name], seed).exists() and not given.validate:
                 print(f"{TITLES[name]}, seed {seed}: on record", flush=True)
                 continue
@@ -511,7 +515,7 @@ def main() -> None:
             save((run, probabilities), answers / f"{name}-{seed}.pt")
             score = scored(TITLES[name], seed, probabilities, labels)
             if not given.validate:
-                about = {
+                about: dict[str, object] = {
                     "experiment": EXPERIMENT,
                     "data": f"{len(train):,} reviews to train on, {len(test):,} to test with",
                     "metric": METRIC,

@@ -10,7 +10,7 @@ import copy
 import os
 import statistics
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import torch
@@ -85,7 +85,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    precisions = {"float32": nullcontext(), "bfloat16": mixed_precision()}
+    precisions: dict[str, AbstractContextManager] = {"float32": nullcontext(), "bfloat16": mixed_precision()}
     for name, context in precisions.items():
         if name == "bfloat16" and isinstance(context, nullcontext):
             continue

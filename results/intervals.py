@@ -1,6 +1,7 @@
 """How sure an accuracy is: 95 % intervals, and differences between two models on the same examples."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def paired_difference(one: np.ndarray, other: np.ndarray) -> list[float]:
     return [float(differences.mean()), *map(float, np.percentile(means, [2.5, 97.5]))]
 
 
-def _chosen(count: int):
+def _chosen(count: int) -> Iterator[np.ndarray]:
     """The samples as positions, one at a time: 25,000 examples would fill the memory as a table."""
     chance = np.random.default_rng(0)
     for _ in range(SAMPLES):

@@ -24,6 +24,7 @@ import os
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -170,7 +171,7 @@ class Captions:
 
     def __init__(self, root: Path, recipe: dict) -> None:
         self.references = {split: caption_lines(root, f"{name}.en") for split, name in FILES.items()}
-        self.subwords = None
+        self.subwords: Any = None  # sentencepiece.SentencePieceProcessor, if the units are subwords
         if recipe["units"] == "words":
             german, english = caption_fields()
             self.train, self.valid, self.test = load_captions(root, german, english)
@@ -303,7 +304,7 @@ class Ensemble(nn.Module):
 
     def __init__(self, members: list[nn.Module]) -> None:
         super().__init__()
-        self.members = nn.ModuleList(members)
+        self.members: Any = nn.ModuleList(members)
 
     def encode(self, source: Tensor) -> Tensor:
         """The members' memories side by side, `(B, m, members · d)`."""
@@ -332,7 +333,7 @@ def close_batches(dataset: data.Dataset, tokens: int, seed: int) -> list[tuple[T
     return [(*german.process([e.src for e in group]), english.process([e.trg for e in group])) for group in groups]
 
 
-def forced(model: nn.Module, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+def forced(model: chapter_08.Seq2Seq, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
     """What chapter 08's `Seq2Seq` returns with `teacher_forcing=1.0`, several times as fast.
 
     Whatever does not depend on the step before is computed for all steps at once: the vectors of the true tokens, what
@@ -387,11 +388,15 @@ def cut(numbers: list[int]) -> list[int]:
 
 
 @torch.no_grad()
-def gru_decode(model: nn.Module, source: Tensor, lengths: Tensor, max_len: int) -> tuple[list[list[int]], list[Tensor]]:
+def gru_decode(
+    model: chapter_08.Seq2Seq, source: Tensor, lengths: Tensor, max_len: int
+) -> tuple[list[list[int]], list[Tensor]]:
     """`greedy_decode` for chapter 08's translator; and where each token looked, `(n, m)` for each sentence."""
     outputs, hidden = model.encoder(source, lengths)
     mask = torch.arange(source.shape[1]) < lengths.unsqueeze(1)
-    token, written, looked = torch.full((len(source),), SOS), [], []
+    token = torch.full((len(source),), SOS)
+    written: list[Tensor] = []
+    looked: list[Tensor] = []
     ended = torch.zeros(len(source), dtype=torch.bool)
     while len(written) < max_len and not ended.all():
         logits, hidden, weights = model.decoder(token, hidden, outputs, mask)
@@ -406,7 +411,7 @@ def gru_decode(model: nn.Module, source: Tensor, lengths: Tensor, max_len: int) 
 
 def ways_of(name: str) -> dict[str, tuple[str, dict]]:
     """How a model translates: what marks its answers, what their columns are called, and the beam's settings."""
-    greedy = "greedy", {"beam": 1}
+    greedy: tuple[str, dict] = "greedy", {"beam": 1}
     if name not in REWARDS and name not in ENSEMBLES:  # a GRU
         return {"": greedy}
     ways = {GREEDY: greedy, "": (f"beam {BEAM}", {"beam": BEAM})}
@@ -422,7 +427,7 @@ def translate(model: nn.Module, dataset: data.Dataset, beam: int = 1, **options:
     if isinstance(model, chapter_09.Translator):
         search, greedy = chapter_10.cached_beam, chapter_10.cached_decode
     order = sorted(range(len(dataset)), key=lambda i: len(dataset[i].src))
-    found = {}
+    found: dict[int, list[int]] = {}
     groups = [order[start : start + 64] for start in range(0, len(order), 64)]
     for numbers in watched(groups, f"{len(order)} captions, beam {beam}"):
         source, lengths = dataset.fields["src"].process([dataset[i].src for i in numbers])
@@ -603,7 +608,9 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
         model = new_model(recipe, captions.sizes)
         taught = lessons(recipe["teacher"], root) if "teacher" in recipe else None
         spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe), taught)
-    values, intervals, said, split = {}, {}, {}, "valid" if validate else "test"
+    values: dict[str, float] = {}
+    intervals: dict[str, list[float]] = {}
+    said, split = {}, "valid" if validate else "test"
     for ending, (how, way) in ways_of(name).items():
         translations = translate(model, getattr(captions, split), **way)
         values |= captions.scores(split, translations, how)
@@ -671,7 +678,7 @@ def write_checkpoint(name: str, root: Path, folder: Path) -> None:
         if not name.endswith("positions.pe") and name not in ("encoder.embedder.embedding.weight", "output.weight")
     }
     names = ("dim", "heads", "depth", "hidden", "dropout")
-    settings = dict(zip(("source_vocab", "target_vocab"), captions.sizes, strict=True))
+    settings: dict[str, object] = dict(zip(("source_vocab", "target_vocab"), captions.sizes, strict=True))
     settings |= {name: recipe[name] for name in names} | {"pad_id": PAD}
     kept = {"settings": settings, "state": weights, "history": state["history"], "lower": False}
     save(kept, folder / "translator.pt")
@@ -740,9 +747,9 @@ def main() -> None:
     keep_freed_memory()
     torch.set_flush_denormal(True)
     for name in given.models:
-        if name == "consensus":
-            recipe = captions = None  # it reads what others have written
-        else:
+        recipe: dict = {}
+        captions: Any = None  # the consensus reads what others have written
+        if name != "consensus":
             recipe = RECIPES[ENSEMBLES.get(name, name)] | changes
             captions = Captions(root, recipe)
         if name not in RECIPES:

@@ -39,8 +39,9 @@ class WordsAndNGrams(nn.Module):
             codes, count = np.unique(np.concatenate([np.unique(part[part >= 0]) for part in each]), return_counts=True)
             codes = codes[count >= seen_in]
             self.register_buffer(f"codes_{length}", torch.from_numpy(codes))  # in rising order
-            self.grams.append(nn.Embedding(len(codes), words.embedding_dim))
-            nn.init.zeros_(self.grams[-1].weight)
+            grams = nn.Embedding(len(codes), words.embedding_dim)
+            nn.init.zeros_(grams.weight)
+            self.grams.append(grams)
             at = [np.searchsorted(codes, part).clip(max=len(codes) - 1) for part in each]
             places = [np.where(codes[i] == part, i, -1) for i, part in zip(at, each, strict=True)]
 

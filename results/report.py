@@ -18,7 +18,7 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def read_run(path: Path) -> dict:
     return run
 
 
-def run_path(experiment: str, model: str, seed: int, folder: Path = RUNS) -> Path:
+def run_path(experiment: str, model: str, seed: int | str, folder: Path = RUNS) -> Path:
     """The file of one run, named for its experiment, model and seed."""
     name = f"{experiment}-{model}-{seed}"
     if len(name) > 150:  # file systems take 255 bytes
@@ -236,7 +236,7 @@ def _cost(group: list[dict]) -> tuple[str, ...]:
     return _name(run), f"{run['parameters']:,}", *about
 
 
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     body = [f"| {' | '.join(row)} |" for row in (titles, *rows)]
     return [body[0], "| --- " * len(titles) + "|", *body[1:], ""]
 

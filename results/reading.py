@@ -1,0 +1,354 @@
+"""Chapter 12 on the full data: what a body that has read first makes of few labels and of many.
+
+    python results/pretraining.py --minutes … --decay …
+    python results/reading.py [--ways full lora frozen scratch regression] [--labels 100 1000 25000] [--seeds 0 1 2]
+    python results/reading.py --validate [--ways …] [--labels …] [--set epochs=2 …] [--body FILE]
+    python results/reading.py --compare
+
+Each way is tried on three draws of labelled training reviews, the same for all ways; of all 25,000 there is one draw,
+and a seed is that of a training. `--validate` draws from the reviews without those of the last tenth of the training
+films, reports on these and opens no test review: it is how to choose settings. The body has read the text of these
+held-out reviews too, without their labels, as it has read that of all training reviews; it has read no test review. A
+run on record is not run again: delete its file in `results/runs/`.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from imdb import REGRESSIONS, right_of, run_regression, scored, write_difference
+from pretraining import STARTED_IN, Body, load_export, load_pieces, load_rows, new_body, state_path
+from quick import keep_freed_memory
+from report import clocks, parse_settings, precision_of, read_answers, run_path, watched, write_run
+from sklearn.linear_model import LogisticRegression
+from subwords import PAD
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torchtext import data
+
+from attention_course.data import cache_folder, data_root, load_reviews, review_fields
+from attention_course.training import mixed_precision, save
+
+EXPERIMENT = "Film reviews (IMDB), judged after reading"
+METRIC = "Accuracy in percent on the official test set, read once by each model after training"
+WAYS = {
+    "full": "a body that has read, all of it fine-tuned",
+    "lora": "a body that has read, fine-tuned by LoRA",
+    "frozen": "a body that has read, frozen",
+    "scratch": "the same body, which has read nothing",
+    "regression": "logistic regression, NB-weighted words, pairs and triples",
+}
+COMPARED = [("full", "scratch"), ("full", "regression"), ("full", "lora"), ("full", "frozen"), ("frozen", "scratch")]
+HELD_OUT = 0.1  # of the training films, to choose settings
+TUNING = {
+    "longest": 512,  # pieces of a review that are read: its last
+    "tokens_in_a_batch": 4000,
+    "steps": 600,  # at least so many, whatever the number of labels
+    "epochs": 3,  # at least
+    "rate": 1e-3,  # of the head
+    "layer_decay": 0.8,
+    "dropout": 0.1,
+    "weight_decay": 0.01,
+    "rank": 8,
+    "alpha": 16,
+    "C": 1.0,  # of the regression on what a frozen body says
+}
+# Settings that differ from those by way; to be chosen by --validate.
+CHANGES = {"full": {}, "lora": {"layer_decay": 1.0}, "frozen": {}, "scratch": {"layer_decay": 1.0}, "regression": {}}
+
+
+class ReviewClassifier(nn.Module):
+    """A body, the mean over real tokens of what it says, and a linear layer.
+
+    A text longer than the body can take is read in windows, one after another.
+
+    Args:
+        body: `body(tokens)` is `(B, n, dim)` for tokens `(B, n)`, n at most `body.max_len`.
+        dim: features of each position.
+        num_classes: how many classes there are.
+        pad_id: the number of the padding token.
+    """
+
+    def __init__(self, body: Body, dim: int, num_classes: int, pad_id: int) -> None:
+        super().__init__()
+        self.body: Body = body
+        self.pad_id = pad_id
+        self.dropout = nn.Dropout(0.0)
+        self.head = nn.Linear(dim, num_classes)
+
+    def summary(self, tokens: Tensor) -> Tensor:
+        """The mean of what the body says of each text, `(B, dim)`."""
+        rows, n = tokens.shape
+        length = min(n, self.body.max_len)
+        padded = F.pad(tokens, (0, -n % length), value=self.pad_id)
+        windows = padded.view(-1, length)
+        real = windows != self.pad_id
+        some = real.any(dim=1)
+        read = self.body(windows[some])  # a window of a short text's padding alone is not read
+        totals = read.new_zeros(len(windows), read.shape[2])
+        totals[some] = read.masked_fill(~real[some].unsqueeze(-1), 0.0).sum(dim=1)
+        return totals.view(rows, -1, read.shape[2]).sum(1) / (tokens != self.pad_id).sum(1, keepdim=True).clamp(min=1)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Log-probabilities, `(B, num_classes)`."""
+        return F.log_softmax(self.head(self.dropout(self.summary(tokens))), dim=-1)
+
+
+def layer_rates(model: ReviewClassifier, rate: float, decay: float) -> list[dict]:
+    """Groups for an optimizer: the head at `rate`, each layer below at `decay` times the one above, tables lowest."""
+    body = model.body
+    layers = [model.head, body.norm, *reversed(body.blocks)]
+    powers = [0, 0, *range(1, len(body.blocks) + 1)]
+    groups = [
+        {"params": [p for p in layer.parameters() if p.requires_grad], "lr": rate * decay**power}
+        for layer, power in zip(layers, powers, strict=True)
+    ]
+    lowest = [p for name, p in body.named_parameters() if not name.startswith(("blocks.", "norm.")) and p.requires_grad]
+    groups.append({"params": lowest, "lr": rate * decay ** (len(body.blocks) + 1)})
+    return [group for group in groups if group["params"]]
+
+
+class LowRank(nn.Module):
+    """A frozen linear layer with a learned change of low rank beside it (Hu et al., 2022).
+
+    Args:
+        linear: stays as it is.
+        rank: of the change.
+        alpha: the change is multiplied by `alpha / rank`.
+    """
+
+    def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        self.linear, self.scale = linear.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, linear.in_features) / rank)
+        self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer's output and the change."""
+        return self.linear(x) + self.scale * F.linear(F.linear(x, self.A), self.B)
+
+
+def add_low_rank(body: Body, rank: int, alpha: float) -> None:
+    """Freeze a body, with a `LowRank` in the place of each query's and each value's map."""
+    body.requires_grad_(False)
+    for block in body.blocks:
+        for name in ("Wq", "Wv"):
+            setattr(block.attention, name, LowRank(getattr(block.attention, name), rank, alpha))
+
+
+# ---- reviews
+
+
+def batches(rows: list[np.ndarray], longest: int, tokens: int, chance: np.random.Generator | None) -> list[list]:
+    """Positions of reviews of similar length, about so many tokens together; in random order if there is a chance."""
+    noise = chance.random(len(rows)) if chance else np.zeros(len(rows))
+    lengths = np.array([min(len(row), longest) for row in rows])
+    order = np.argsort(lengths * (1 + 0.1 * noise), kind="stable")
+    groups: list[list] = []
+    group: list = []
+    widest = 0
+    for i in order:
+        widest = max(widest, lengths[i])
+        if group and widest * (len(group) + 1) > tokens:
+            groups.append(group)
+            group, widest = [], lengths[i]
+        group.append(i)
+    groups.append(group)
+    if chance:
+        chance.shuffle(groups)
+    return groups
+
+
+def padded(rows: list[np.ndarray], chosen: list[int], longest: int) -> Tensor:
+    """The last pieces of the chosen reviews, `(B, n)`, padding behind."""
+    ends = [torch.from_numpy(rows[i][-longest:].astype(np.int64)) for i in chosen]
+    return nn.utils.rnn.pad_sequence(ends, batch_first=True, padding_value=PAD)
+
+
+def draw(labels: Tensor, count: int, seed: int) -> np.ndarray:
+    """Positions of so many reviews, as many of each label; all of them if there are no more."""
+    if count >= len(labels):
+        return np.arange(len(labels))
+    chance = np.random.default_rng(seed)
+    kinds = [np.flatnonzero(labels.numpy() == label) for label in (0, 1)]
+    return np.sort(np.concatenate([chance.choice(kind, count // 2, replace=False) for kind in kinds]))
+
+
+# ---- ways
+
+
+def first_model(way: str, state: dict, settings: dict) -> ReviewClassifier:
+    """A classifier as it is before it has seen a label."""
+    body = new_body(state["objective"], state["sizes"], settings["dropout"])
+    if way != "scratch":
+        body.load_state_dict(state["weights"])
+    if way == "lora":
+        add_low_rank(body, settings["rank"], settings["alpha"])
+    model = ReviewClassifier(body, state["sizes"]["dim"], 2, PAD)
+    model.dropout.p = settings["dropout"]
+    return model
+
+
+def tune(model: ReviewClassifier, rows: list[np.ndarray], labels: Tensor, settings: dict, seed: int, title: str) -> int:
+    """Train what of the classifier is not frozen; how many epochs that took."""
+    chance = np.random.default_rng(seed)
+    sizes = settings["longest"], settings["tokens_in_a_batch"]
+    groups = layer_rates(model, settings["rate"], settings["layer_decay"])
+    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=settings["weight_decay"], fused=True)
+    epochs = max(settings["epochs"], -(-settings["steps"] // len(batches(rows, *sizes, np.random.default_rng(0)))))
+    order = [batch for _ in range(epochs) for batch in batches(rows, *sizes, chance)]
+    total, warm = len(order), max(1, len(order) // 10)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm, (total - step) / (total - warm))
+    )
+    model.train()
+    for chosen in watched(order, title):
+        with mixed_precision():
+            loss = F.nll_loss(model(padded(rows, chosen, settings["longest"])).float(), labels[chosen])
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+    return epochs
+
+
+@torch.no_grad()
+def ask(answer: Callable[[Tensor], Tensor], model: ReviewClassifier, rows: list[np.ndarray], settings: dict) -> Tensor:
+    """`answer(tokens)` for each review, in order."""
+    model.eval()
+    groups = batches(rows, settings["longest"], 8000, None)
+    with mixed_precision():
+        told = torch.cat([answer(padded(rows, chosen, settings["longest"])).float() for chosen in groups])
+    return told[torch.from_numpy(np.argsort(np.concatenate(groups)))]
+
+
+def run_way(
+    way: str, seed: int, state: dict, settings: dict, train: tuple, test: list[np.ndarray], title: str
+) -> tuple[dict, Tensor]:
+    """Train a classifier in one way; what its record holds, and its probabilities for the reviews to measure with."""
+    rows, labels = train
+    torch.manual_seed(seed)
+    read = clocks()
+    model = first_model(way, state, settings)
+    epochs: int | str = "–"
+    if way == "frozen":
+        inside = [ask(model.summary, model, part, settings).numpy() for part in (rows, test)]
+        middle, spread = inside[0].mean(0), inside[0].std(0) + 1e-6
+        regression = LogisticRegression(C=settings["C"], max_iter=2000)
+        regression.fit((inside[0] - middle) / spread, labels.numpy())
+        probabilities = torch.from_numpy(regression.predict_proba((inside[1] - middle) / spread))
+        trained, cost = regression.coef_.size + 1, read()
+    else:
+        epochs = tune(model, rows, labels, settings, seed, title)
+        cost = read()
+        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        probabilities = ask(lambda tokens: model(tokens).exp(), model, test, settings)
+    about = {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "trained": trained,
+        "epochs": epochs,
+        "precision": precision_of(mixed_precision()),
+        "settings": settings,
+        "read": state["tokens"],
+    }
+    return cost | about, probabilities
+
+
+def title_of(way: str, count: int) -> str:
+    """What a way is called in tables."""
+    return f"{WAYS[way]}, {count:,} labels"
+
+
+def compare(counts: list[int], seeds: list[int], labels: Tensor, folder: Path) -> None:
+    """Which of two ways is better on the same test reviews, each count of labels for itself."""
+    for count in counts:
+        for one, other in COMPARED:
+            paths = [[folder / f"{way}-{count}-{seed}.pt" for seed in seeds] for way in (one, other)]
+            try:
+                right = [right_of(read_answers([p for p in kind]), labels) for kind in paths]
+            except FileNotFoundError as error:
+                print(f"{title_of(one, count)} against {title_of(other, count)}: {error}", file=sys.stderr)
+                continue
+            title = f"{title_of(one, count)} − {WAYS[other]}"
+            write_difference(EXPERIMENT, title, "+".join(map(str, seeds)), *right)
+
+
+def main() -> None:
+    """Train what is asked for and keep each result."""
+    parser = argparse.ArgumentParser(description="Measure what reading first brings, on the full IMDB data.")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--labels", type=int, nargs="+", default=[100, 1000, 25_000])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--body", type=Path, metavar="FILE", help="an exported one; else the decayed one in the cache")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--validate", action="store_true", help="report on held-out training films; keep nothing")
+    parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")
+    given = parser.parse_args()
+    if given.set and not given.validate:
+        parser.error("settings are chosen with --validate")
+    torch.set_num_threads(given.threads)
+    torch.set_flush_denormal(True)
+    root = data_root("imdb")
+    if root.name != "full":
+        sys.exit("error: the full data are not there: python data/download.py")
+    keep_freed_memory()
+    answers = cache_folder(root) / ("answers-reading-validation" if given.validate else "answers-reading")
+    if given.body:
+        state = load_export(STARTED_IN / given.body)
+        pieces = state["pieces"]
+    else:
+        path = state_path(root, "masked", decayed=True)
+        if not path.exists():
+            raise FileNotFoundError(f"no {path}: python results/pretraining.py --decay MINUTES, or give --body FILE")
+        state, pieces = torch.load(path, weights_only=True), load_pieces(root)
+    rows, about = load_rows(root, pieces, "train")
+    held = about["numbers"] > (1 - HELD_OUT) * about["numbers"].max()
+    test_rows, test_about = ([], {}) if given.validate else load_rows(root, pieces, "test")
+    inside = (~held if given.validate else torch.ones_like(held)).nonzero().squeeze(1).numpy()
+    outside = held.nonzero().squeeze(1).numpy()
+    test_labels = about["labels"][outside] if given.validate else test_about["labels"]
+    if given.validate:
+        test_rows = [rows[i] for i in outside]
+    if given.compare:
+        compare(given.labels, given.seeds, test_labels, answers)
+        return
+    for count in given.labels:
+        for seed in given.seeds:
+            for way in given.ways:
+                title = title_of(way, count)
+                if not given.validate and run_path(EXPERIMENT, title, seed).exists():
+                    print(f"{title}, seed {seed}: on record", flush=True)
+                    continue
+                chosen = inside[draw(about["labels"][inside], count, seed)]
+                settings = TUNING | CHANGES[way] | parse_settings(given.set)
+                if way == "regression":
+                    text, label = review_fields()
+                    train, test = load_reviews(root, text, label)
+                    fields = list(train.fields.items())
+                    part = data.Dataset([train[i] for i in chosen], fields)
+                    measured = data.Dataset([train[i] for i in outside], fields) if given.validate else test
+                    run, probabilities = run_regression(REGRESSIONS["bayes"], part, measured)
+                else:
+                    part = [rows[i] for i in chosen], about["labels"][chosen]
+                    run, probabilities = run_way(way, seed, state, settings, part, test_rows, title)
+                save((run, probabilities), answers / f"{way}-{count}-{seed}.pt")
+                score = scored(title, seed, probabilities, test_labels)
+                if not given.validate:
+                    where = {
+                        "experiment": EXPERIMENT,
+                        "data": f"75,000 reviews to read, some of them labelled, {len(test_labels):,} to test with",
+                        "metric": METRIC,
+                    }
+                    write_run(where | score | run)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"error: {error}")
