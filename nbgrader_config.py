@@ -4,6 +4,9 @@ import os
 import sys
 from pathlib import Path
 
+from autograder.course.curriculum import CourseError, class_folder
+from autograder.nbgrader import use_engine
+
 c = get_config()  # noqa: F821 (traitlets defines it)
 root = Path(__file__).resolve().parent
 
@@ -15,30 +18,25 @@ c.CourseDirectory.course_id = "attention"
 c.CourseDirectory.root = str(root)
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "notebooks"
-c.CourseDirectory.submitted_directory = "classroom/submitted"
-c.CourseDirectory.autograded_directory = "classroom/autograded"
-c.CourseDirectory.feedback_directory = "classroom/feedback"
+# With several classes AUTOGRADER_CLASS, or `--class`, says which: each has folders and a gradebook of its own.
+name = os.environ.get("AUTOGRADER_CLASS", "")
+try:
+    classroom = class_folder(root, name)
+except CourseError as error:
+    sys.exit(f"nbgrader_config.py: {error}")
+classroom.mkdir(exist_ok=True)
+for kind in ("submitted", "autograded", "feedback"):
+    c.CourseDirectory[f"{kind}_directory"] = str(classroom.relative_to(root) / kind)
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".autograder.json"]
 
-# The gradebook: a file, or PostgreSQL by its URL, such as postgresql+psycopg2://user:password@host/gradebook.
-(root / "classroom").mkdir(exist_ok=True)
-c.CourseDirectory.db_url = os.environ.get("GRADEBOOK_URL", f"sqlite:///{root / 'classroom' / 'gradebook.db'}")
+# The gradebook: a file, or PostgreSQL by its URL, such as postgresql+psycopg2://user:password@host/gradebook{class}.
+url = os.environ.get("GRADEBOOK_URL", f"sqlite:///{classroom / 'gradebook.db'}")
+if name and "GRADEBOOK_URL" in os.environ and "{class}" not in url:
+    sys.exit("nbgrader_config.py: GRADEBOOK_URL leads all classes to one gradebook: let its name hold {class}")
+c.CourseDirectory.db_url = url.replace("{class}", name)
 
 # The engine. Students' code runs in a sandboxed process of its own, the checks in another.
-c.Autograde.exporter_class = "autograder.nbgrader.SubmissionExporter"
-c.Autograde.sanitize_preprocessors = [
-    "autograder.nbgrader.RepairSubmission",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-c.Autograde.autograde_preprocessors = [
-    "autograder.course.gradebook.GradeChapter",
-    "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
-    "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
+use_engine(c, grade="autograder.course.chapter_grader.GradeChapter")
 
 # Limits on a submission; the values are the defaults.
 c.GradeSubmission.cell_seconds = 20
@@ -51,5 +49,5 @@ c.GenerateFeedback.preprocessors = [
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 
-# What students wrote is shown on pages, and does nothing there: no script of theirs, no markup that acts.
+# As the engine shows what students wrote, and in formgrader the rubric below an answer that is marked by hand.
 c.HTMLExporter.filters = {"markdown2html": "autograder.course.rubric.markdown"}

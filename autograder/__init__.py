@@ -1,1 +1,1 @@
-"""The course's grading engine, hidden tests and mutants."""
+"""Grades nbgrader's notebooks: student code in a sandbox, the tests outside it."""

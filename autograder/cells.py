@@ -1,6 +1,8 @@
 """What nbgrader's cells are called and marked by."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from nbformat import NotebookNode
 
@@ -35,9 +37,9 @@ def released(cell: NotebookNode) -> str:
     return "\n".join(kept)
 
 
-def flags_of(cell: NotebookNode) -> dict:
-    """What nbgrader notes of a cell; empty for an ordinary one."""
-    return cell.metadata.get("nbgrader", {})
+def flags_of(cell: Mapping[str, Any]) -> dict:
+    """What nbgrader notes of a cell, opened by nbformat or plain JSON; empty for an ordinary one."""
+    return cell["metadata"].get("nbgrader", {})
 
 
 def exercise_of(grade_id: str) -> str:

@@ -6,62 +6,53 @@ serves both. Where the two differ, the difference is made here.
 
 import inspect
 import math
+import secrets
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from autograder.heatmap import heat_maps_of
-from autograder.verdict import Credit as Credit  # checks take it from here
+from autograder.draws import seed_generator
+from autograder.mistakes import Common, Complaint, Mistake, Unexplained, complain, expect, found, raised
+from autograder.verdict import Credit
 from autograder.wire import protocol, proxy
 
-# Fresh numbers at each run, without touching the random numbers of the notebook that is checked.
+# Checks take from here what they need of mistakes and verdicts, too.
+__all__ = ["Common", "Complaint", "Credit", "Mistake", "Unexplained", "complain", "expect", "found", "raised"]
+
+T = TypeVar("T")
+# Fresh numbers at each run, without touching the random numbers of the notebook that is checked: a seed, and how many
+# draws there were.
 _generator = torch.Generator()
-_generator.seed()
+_stream = [secrets.randbits(64), 0]
 
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
-_EXPLAINED = {
-    "cannot be converted to Scalar": "`.item()` gives one number, and here is a whole batch of them",
-    "Boolean value of Tensor with more than one value is ambiguous": "`if` and `while` want one truth value, and here "
-    "is a whole tensor of them: `.any()` or `.all()` makes one",
-}
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
-_LEAVES_TORCH = {"tolist", "item", "numpy", "apply_", "map_", "__array__", "__float__", "__int__"}
-
-
-class Mismatch(AssertionError):
-    """A tensor that is not what it should be.
-
-    Attributes:
-        got: what the student's code returned.
-        expected: what it should have been.
-    """
-
-    def __init__(self, message: str, got: Tensor, expected: Tensor) -> None:
-        super().__init__(message)
-        self.got, self.expected = got.detach(), expected.detach()
-
-    def heat_maps(self) -> str:
-        """Expected and got side by side as HTML; empty where they cannot be shown like that."""
-        return heat_maps_of(self.expected, self.got)
 
 
 def reseed(number: int) -> None:
     """Let the numbers that checks draw come from this seed, so that a verdict can be had again."""
-    _generator.manual_seed(number)
+    _stream[:] = number, 0
+
+
+def _fresh() -> torch.Generator:
+    """The generator in a state of its own for each draw: what student code sees of one tells nothing of the next."""
+    _stream[1] += 1
+    seed_generator(_generator, *_stream)
+    return _generator
 
 
 def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Standard normal numbers, new ones at each run."""
-    return torch.randn(shape, generator=_generator, dtype=torch.float64).to(dtype)
+    return torch.randn(shape, generator=_fresh(), dtype=torch.float64).to(dtype)
 
 
 def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
     """Random integers in `[low, high)`, new ones at each run."""
-    return torch.randint(low, high, tuple(shape), generator=_generator)
+    return torch.randint(low, high, tuple(shape), generator=_fresh())
 
 
 def rand_weights(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -121,24 +112,37 @@ def set_weights(module: nn.Module, state: Mapping[str, Tensor], dtype: torch.dty
 
 
 def expect_tensor(
-    value: Any, shape: Sequence[int] | None = None, dtype: torch.dtype | None = None, name: str = "the result"
+    value: Any,
+    shape: Sequence[int] | None = None,
+    dtype: torch.dtype | None = None,
+    name: str = "the result",
+    asked: str = "",
 ) -> None:
     """Fail unless `value` is a tensor of this shape and dtype."""
-    assert value is not None, f"{name} is None: is there a `return`?"
-    assert isinstance(value, Tensor), f"{name} should be a torch.Tensor, got {_kind(value)}"
-    if shape is not None:
-        assert tuple(value.shape) == tuple(shape), f"{name} should have shape {tuple(shape)}, got {tuple(value.shape)}"
+    expect(value is not None, Common.NO_RETURN, name, asked=asked, expected="a torch.Tensor", got="None")
+    expect(
+        isinstance(value, Tensor), Common.NOT_A_TENSOR, name, asked=asked, expected="a torch.Tensor", got=_kind(value)
+    )
+    if shape is not None and tuple(value.shape) != tuple(shape):
+        raise _wrong_shape(value, tuple(shape), Unexplained.SHAPE, name, asked)
     if dtype is not None:
-        assert value.dtype == dtype, f"{name} should keep dtype {dtype}, got {value.dtype}"
+        expect(value.dtype == dtype, Common.WRONG_DTYPE, name, asked=asked, expected=dtype, got=value.dtype)
+
+
+def _wrong_shape(value: Tensor, shape: tuple[int, ...], mistake: Mistake, name: str, asked: str) -> Complaint:
+    told = {"expected": f"of shape {shape}", "got": f"shape {tuple(value.shape)}"}
+    return Complaint(found(mistake, name, asked=asked, **told))
 
 
 def expect_close(
     value: Any,
     expected: Tensor,
     name: str = "the result",
-    mistakes: Mapping[str, Callable[[], Tensor]] | None = None,
+    mistakes: Mapping[Mistake, Callable[[], Tensor]] | None = None,
     dtype: torch.dtype | None = None,
     tolerance: float | None = None,
+    asked: str = "",
+    otherwise: Mistake | None = None,
 ) -> None:
     """Fail unless `value` is a tensor with the expected shape, dtype and values.
 
@@ -146,27 +150,40 @@ def expect_close(
         value: what the student's code returned.
         expected: the oracle's result, usually in float64.
         name: what the message calls it.
-        mistakes: typical causes, each with a function that computes what that mistake would give; the first that
-            matches is named in the message. A wrong result of another shape counts too.
+        mistakes: those that can be recognised, each with a function that computes what it would give; the first that
+            matches is named. A wrong result of another shape counts too.
         dtype: the dtype that `value` must have, if it matters.
         tolerance: relative and absolute; fit to the value's dtype by default.
+        asked: for which arguments.
+        otherwise: the mistake to name when the values are wrong and none of `mistakes` gives them.
     """
-    expect_tensor(value, None, None, name)
-    assert not value.is_complex() or expected.is_complex(), f"{name} should be real, got {value.dtype}"
+    expect_tensor(value, None, None, name, asked)
+    expect(not value.is_complex() or expected.is_complex(), Common.COMPLEX, name, asked=asked, got=value.dtype)
     value = value.detach()
     if value.shape != expected.shape:
-        cause = _cause(value, expected, mistakes, tolerance)
-        message = f"{name} should have shape {tuple(expected.shape)}, got {tuple(value.shape)}{cause}"
-        raise Mismatch(message, value, expected)
-    expect_tensor(value, expected.shape, dtype, name)
+        misshapen = _recognised(value, expected, mistakes, tolerance) or Unexplained.SHAPE
+        raise _wrong_shape(value, tuple(expected.shape), misshapen, name, asked)
+    expect_tensor(value, expected.shape, dtype, name, asked)
     if dtype is None and value.dtype in (torch.float16, torch.bfloat16):
         tolerance = tolerance or _TOLERANCE[torch.float32]  # what nobody asked to be coarse is held to what is usual
     if _close(value, expected, tolerance):
         return
-    if value.is_floating_point() and value.isnan().any() and not expected.isnan().any():
-        raise Mismatch(f"{name} contains NaN{_cause(value, expected, mistakes, tolerance)}", value, expected)
-    message = f"{name} {_difference(value, expected)}{_cause(value, expected, mistakes, tolerance)}"
-    raise Mismatch(message, value, expected)
+    mistake = _recognised(value, expected, mistakes, tolerance) or otherwise
+    if mistake is None:
+        nan = value.is_floating_point() and value.isnan().any() and not expected.isnan().any()
+        mistake = Common.NAN if nan else Unexplained.VALUES
+    right, wrong, where = _difference(value, expected, tolerance)
+    finding = found(mistake, name, asked=asked, expected=right, got=wrong, where=where)
+    raise Complaint(finding, expected.detach(), value)
+
+
+def given(wrong: Mapping[Mistake, T]) -> dict[Mistake, Callable[[], T]]:
+    """What mistakes are known to give, by hand say, as `expect_close` and `expect_number` take it."""
+
+    def giving(value: T) -> Callable[[], T]:
+        return lambda: value
+
+    return {mistake: giving(value) for mistake, value in wrong.items()}
 
 
 def _close(value: Tensor, expected: Tensor, tolerance: float | None) -> bool:
@@ -176,28 +193,30 @@ def _close(value: Tensor, expected: Tensor, tolerance: float | None) -> bool:
     return torch.allclose(value.double(), expected.detach().double(), rtol=limit, atol=limit, equal_nan=True)
 
 
-def _cause(value: Tensor, expected: Tensor, mistakes: Mapping | None, tolerance: float | None) -> str:
-    for cause, compute in (mistakes or {}).items():
+def _recognised(
+    value: Tensor, expected: Tensor, mistakes: Mapping[Mistake, Callable[[], Tensor]] | None, tolerance: float | None
+) -> Mistake | None:
+    for mistake, compute in (mistakes or {}).items():
         try:
             wrong = compute()
         except (RuntimeError, IndexError, ValueError):
             continue  # this mistake cannot be made at these sizes
         if _close(value, wrong, tolerance) and not _close(wrong, expected, tolerance):
-            return f". Likely cause: {cause}"
-    return ""
+            return mistake
+    return None
 
 
-def _difference(value: Tensor, expected: Tensor) -> str:
+def _difference(value: Tensor, expected: Tensor, tolerance: float | None) -> tuple[Any, Any, str]:
+    """The entry that is farthest off: what it should be, what it is, and which one of how many."""
     if value.numel() == 1:
-        return f"should be {expected.item():.6g}, got {value.item():.6g}"
+        return expected.item(), value.item(), ""
     gap = (value.double() - expected.detach().double()).abs().nan_to_num(nan=float("inf"))
     where = (gap == gap.max()).nonzero()[0].tolist()  # `unravel_index` would import sympy: a second
-    index = ", ".join(map(str, where))
-    count = int((gap > _TOLERANCE.get(value.dtype, 0.0)).sum())
-    return (
-        f"has {count} wrong entries of {gap.numel()}; the farthest off is [{index}]: "
-        f"expected {expected[tuple(where)].item():.6g}, got {value[tuple(where)].item():.6g}"
-    )
+    limit = tolerance or _TOLERANCE.get(value.dtype, 0.0)
+    count = int((gap > limit * (1 + expected.detach().double().abs().nan_to_num())).sum())
+    place = f"at [{', '.join(map(str, where))}]"
+    told = f"{place}, the only wrong one" if count == 1 else f"{place}, the farthest off of {count} wrong"
+    return expected[tuple(where)].item(), value[tuple(where)].item(), f"{told} among {gap.numel()} numbers"
 
 
 @contextmanager
@@ -211,9 +230,8 @@ def unchanged(**tensors: Tensor) -> Iterator[None]:
         yield
     for name, tensor in tensors.items():
         same = torch.equal(tensor.detach().nan_to_num(), before[name].nan_to_num())
-        assert same and not any(_share_memory(tensor, changed) for changed, _ in changes), (
-            f"the input `{name}` was changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"
-        )
+        changed = not same or any(_share_memory(tensor, other) for other, _ in changes)
+        expect(not changed, Common.CHANGED_IN_PLACE, f"the input that was changed is `{name}`")
 
 
 def changed_in_place(function: Callable, x: Tensor, *args: Any) -> Tensor:
@@ -236,7 +254,7 @@ def expect_gradients(
     function: Callable[..., Tensor],
     oracle: Callable[..., Tensor],
     inputs: Mapping[str, Tensor],
-    mistakes: Mapping[str, Callable[..., Tensor]] | None = None,
+    mistakes: Mapping[Mistake, Callable[..., Tensor]] | None = None,
     tolerance: float = 1e-7,
 ) -> None:
     """Fail unless gradients flow from the result to each floating-point input and equal the oracle's.
@@ -245,34 +263,26 @@ def expect_gradients(
         function: the student's function, called with `inputs` in order, in float64; it returns one tensor.
         oracle: the same, right.
         inputs: name and value of each argument; names are used in messages.
-        mistakes: typical causes, each with a function that computes the gradients' wrong value (see `expect_close`),
-            called with the same inputs as the oracle.
+        mistakes: those that can be recognised, each with a function that computes what is differentiated then (see
+            `expect_close`), called with the same inputs as the oracle.
         tolerance: relative and absolute; larger where a part of the way is float32 for a good reason.
     """
     with torch.enable_grad():
         mine, theirs = _leaves(inputs), _leaves(inputs)
         result, expected = function(*mine), oracle(*theirs)
         expect_tensor(result, expected.shape)
-        assert result.requires_grad, (
-            "the result is cut off from the graph, so nothing can learn through it: "
-            "remove `.detach()`, `.data`, `.item()`, `torch.tensor(...)` or `torch.no_grad()`"
-        )
+        expect(result.requires_grad, Common.CUT_OFF)
         direction = randn(*expected.shape, dtype=torch.float64)
         floats = [(name, a, b) for name, a, b in zip(inputs, mine, theirs, strict=True) if _is_float(a)]
         got = torch.autograd.grad(result, [a for _, a, _ in floats], direction.to(result.dtype), allow_unused=True)
         wanted = torch.autograd.grad(expected, [b for _, _, b in floats], direction, allow_unused=True)
     for (name, a, _), gradient, right in zip(floats, got, wanted, strict=True):
         right = torch.zeros_like(a) if right is None else right
-        if gradient is None and right.any():
-            raise AssertionError(
-                f"no gradient reaches `{name}`: the result is cut off from it "
-                "(`.detach()`, `.data`, `torch.no_grad()`?)"
-            )
+        expect(gradient is not None or not right.any(), Common.INPUT_CUT_OFF, f"the input without gradient is `{name}`")
         gradient = torch.zeros_like(a) if gradient is None else gradient
-        wrong = {
-            cause: lambda f=f, name=name: _gradient(f, inputs, direction, name) for cause, f in (mistakes or {}).items()
-        }
-        expect_close(gradient, right, f"the gradient with respect to `{name}`", wrong, tolerance=tolerance)
+        wrong = {m: lambda f=f, name=name: _gradient(f, inputs, direction, name) for m, f in (mistakes or {}).items()}
+        what = f"the gradient with respect to `{name}`"
+        expect_close(gradient, right, what, wrong, tolerance=tolerance, otherwise=Common.WRONG_GRADIENT)
 
 
 def _is_float(value: Any) -> bool:
@@ -292,30 +302,33 @@ def _gradient(function: Callable[..., Tensor], inputs: Mapping[str, Any], direct
 
 
 def expect_parameters(
-    module: nn.Module, shapes: Mapping[str, Sequence[int]], hints: Mapping[str, str] | None = None
+    module: nn.Module, shapes: Mapping[str, Sequence[int]], hints: Mapping[str, Mistake] | None = None
 ) -> None:
     """Fail unless a module has exactly these parameters.
 
     Args:
         module: a module, or the proxy of one.
         shapes: shape by name.
-        hints: advice by a part of the name; the first that fits is added to the message.
+        hints: the mistake behind a parameter that is missing or has another shape, by a part of its name; the first
+            that fits is named.
     """
-    found = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    there = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
     for name, shape in shapes.items():
-        hint = next((f": {advice}" for part, advice in (hints or {}).items() if part in name), "")
-        assert name in found, f"the parameter `{name}` is missing (there are: {', '.join(found) or 'none'}){hint}"
-        assert found[name] == tuple(shape), (
-            f"the parameter `{name}` should have shape {tuple(shape)}, it has {found[name]}{hint}"
-        )
-    more = sorted(set(found) - set(shapes))
-    assert not more, f"the parameter `{more[0]}` should not be there: the exercise names all that are needed"
+        mistake = next((m for part, m in (hints or {}).items() if part in name), None)
+        what = f"the parameter `{name}`"
+        if name not in there:
+            given = f"only {', '.join(there) or 'none'}"
+            complain(mistake or Common.PARAMETER_MISSING, what, expected=f"there, of shape {tuple(shape)}", got=given)
+        told = {"expected": f"of shape {tuple(shape)}", "got": f"shape {there[name]}"}
+        expect(there[name] == tuple(shape), mistake or Common.PARAMETER_SHAPE, what, **told)
+    more = sorted(set(there) - set(shapes))
+    expect(not more, Common.PARAMETER_TOO_MANY, f"the one too many is `{more[0]}`" if more else "")
 
 
 def build(
     make: Callable[[], nn.Module],
     shapes: Mapping[str, Sequence[int]],
-    hints: Mapping[str, str] | None = None,
+    hints: Mapping[str, Mistake] | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> tuple[nn.Module, dict[str, Tensor]]:
     """A student's module with random weights, once its parameters are the ones promised.
@@ -323,7 +336,7 @@ def build(
     Args:
         make: makes it.
         shapes: shape by name of each parameter.
-        hints: advice by a part of the name, see `expect_parameters`.
+        hints: a mistake by a part of the name, see `expect_parameters`.
         dtype: of the module.
 
     Returns:
@@ -357,31 +370,34 @@ def expect_parameter_gradients(
         module.zero_grad()
         result = call(module, *inputs)
         result = result[0] if isinstance(result, tuple | list) else result
-        assert result.requires_grad, (
-            "the result is cut off from the graph, so that nothing can learn: remove `.detach()`, `.data` or "
-            "`torch.no_grad()`"
-        )
+        expect(result.requires_grad, Common.CUT_OFF)
         (result * direction).sum().backward()
         wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
     parameters = dict(module.named_parameters())
     missing = [name for name in leaves if name not in parameters]
-    assert not missing, f"the parameter `{missing[0]}` is gone after a call of the module"
-    found = {name: parameters[name].grad for name in leaves}
+    expect(not missing, Common.PARAMETER_MISSING, f"after a call, the parameter `{missing[0]}`" if missing else "")
+    given = {name: parameters[name].grad for name in leaves}
     for name, right in zip(leaves, wanted, strict=True):
         # The bias of the keys moves all scores of a row alike, so that its gradient is zero but for rounding.
         learns = right is not None and right.abs().max() > 1e-9
-        assert not learns or (found[name] is not None and found[name].any()), (
-            f"no gradient reaches the parameter `{name}`: it is not used, or cut off from the result "
-            "(`.detach()`, `.data`, `torch.no_grad()`?)"
-        )
+        gradient = given[name]
+        arrived = gradient is not None and gradient.any()
+        expect(not learns or arrived, Common.PARAMETER_UNUSED, f"the parameter without gradient is `{name}`")
     for name, right in zip(leaves, wanted, strict=True):
         zeros = torch.zeros_like(leaves[name])
-        got = zeros if found[name] is None else found[name]
+        got = zeros if given[name] is None else given[name]
         right = zeros if right is None else right
-        expect_close(got, right, f"the gradient of the parameter `{name}`", tolerance=tolerance)
+        what = f"the gradient of the parameter `{name}`"
+        expect_close(got, right, what, tolerance=tolerance, otherwise=Common.WRONG_GRADIENT)
 
 
-def expect_same_in_eval(module: nn.Module, inputs: Sequence[Any], name: str, expected: Tensor | None = None) -> None:
+def expect_same_in_eval(
+    module: nn.Module,
+    inputs: Sequence[Any],
+    name: str,
+    expected: Tensor | None = None,
+    tolerance: float | None = None,
+) -> None:
     """Fail unless `.eval()` switches dropout off.
 
     Args:
@@ -390,21 +406,59 @@ def expect_same_in_eval(module: nn.Module, inputs: Sequence[Any], name: str, exp
         inputs: what it is called with.
         name: what the message calls it.
         expected: the right result.
+        tolerance: relative and absolute; fit to the result's dtype by default.
     """
     module.eval()
     first, second = (call(module, *inputs) for _ in range(2))
     first, second = (r[0] if isinstance(r, tuple | list) else r for r in (first, second))
     expect_tensor(first)
-    assert torch.equal(first, second), (
-        f"{name} gives two results for the same input after `.eval()`: dropout is still active in evaluation; "
-        "use an `nn.Dropout`, or pass `training=self.training`"
-    )
+    expect(torch.equal(first, second), Common.DROPOUT_IN_EVAL, f"it was seen in {name}")
     if expected is not None:
-        expect_close(first, expected, f"the result of {name} with dropout, after `.eval()`,")
+        expect_close(first, expected, f"the result of {name} with dropout, after `.eval()`,", tolerance=tolerance)
+
+
+def draw_probability() -> float:
+    """A probability for dropout that nobody can foretell, neither near 0 nor near 1."""
+    return round(0.15 + 0.45 * torch.rand((), generator=_fresh()).item(), 3)
+
+
+def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any]) -> None:
+    """Fail unless dropout is awake at a probability that the check draws, and draws anew for each call and item.
+
+    Args:
+        make: makes a module with this probability, whose weights are not zero; the first counts if it returns several
+            things.
+        inputs: what it is called with: a batch whose items are all equal, and so large that they are not all dropped
+            alike by chance.
+    """
+    probability = draw_probability()
+    module, asked = make(probability), f"dropout {probability:g}, while training"
+
+    def result() -> Tensor:
+        value = call(module, *inputs)
+        value = value[0] if isinstance(value, tuple | list) else value
+        expect_tensor(value)
+        return value.detach().double()
+
+    module.eval()
+    plain = result()
+    module.train()
+    first, second = result(), result()
+    for value in (first, second):
+        expect_tensor(value, plain.shape, asked=asked)
+        expect(not _close(value, plain, 1e-5), Common.DROPOUT_ASLEEP, "the result", asked=asked)
+    expect(not _close(first, second, 1e-5), Common.DROPOUT_REPEATED, "the result", asked=asked)
+    alike = _close(first, first[:1].expand_as(first), 1e-5)
+    expect(not alike, Common.DROPOUT_ONE_FOR_ALL, "the result for a batch of equal items", asked=asked)
 
 
 def expect_number(
-    value: Any, expected: float, name: str = "the result", mistakes: Mapping[str, Callable[[], float]] | None = None
+    value: Any,
+    expected: float,
+    name: str = "the result",
+    mistakes: Mapping[Mistake, Callable[[], float]] | None = None,
+    asked: str = "",
+    otherwise: Mistake = Unexplained.NUMBER,
 ) -> None:
     """Fail unless `value` is a Python number with this value.
 
@@ -412,58 +466,71 @@ def expect_number(
         value: what the student's code returned.
         expected: the oracle's result.
         name: what the message calls it.
-        mistakes: typical causes, each with a function that computes what that mistake would give; the first that
-            matches is named in the message.
+        mistakes: those that can be recognised, each with a function that computes what it would give; the first that
+            matches is named.
+        asked: for which arguments.
+        otherwise: the mistake to name when the number is wrong and none of `mistakes` gives it.
     """
-    assert value is not None, f"{name} is None: is there a `return`?"
-    assert isinstance(value, int | float) and not isinstance(value, Tensor), (
-        f"{name} should be a Python float, got a {value.__class__.__name__} ({value!r}); `.item()` makes one"
-    )
+    expect(value is not None, Common.NO_RETURN, name, asked=asked, expected="a Python float", got="None")
+    number = isinstance(value, int | float) and not isinstance(value, Tensor)
+    expect(number, Common.NOT_A_NUMBER, name, asked=asked, expected="a Python float", got=_kind(value))
     if math.isclose(value, expected, rel_tol=1e-5, abs_tol=1e-6):
         return
-    cause = ""
+    mistake = otherwise
     for likely, compute in (mistakes or {}).items():
         try:
             wrong = compute()
         except (ArithmeticError, ValueError, IndexError, RuntimeError):
             continue  # this mistake cannot be made with these numbers
         if math.isclose(value, wrong, rel_tol=1e-5, abs_tol=1e-6) and not math.isclose(wrong, expected, abs_tol=1e-6):
-            cause = f". Likely cause: {likely}"
+            mistake = likely
             break
-    raise AssertionError(f"{name} should be {expected:.6g}, got {value:.6g}{cause}")
+    complain(mistake, name, asked=asked, expected=float(expected), got=float(value))
 
 
 def call(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call a student's function; an exception becomes a failure that says for which arguments it was raised."""
     try:
         return function(*args, **kwargs)
-    except (AssertionError, NotImplementedError):
+    except (Complaint, NotImplementedError):
         raise
     except Exception as error:
-        given = ", ".join([_describe(a) for a in args] + [f"{k}={_describe(v)}" for k, v in kwargs.items()])
-        told = f"the call with {given} raised {type(error).__name__}: {error}"
-        raise AssertionError(told + _explained(str(error))) from error
+        raise Complaint(raised(error, describe_call(function, args, kwargs))) from error
 
 
-def _explained(error: str) -> str:
-    """The mistake behind an error of torch, where there is one that is nearly always behind it."""
-    return next((f". Likely cause: {cause}" for sign, cause in _EXPLAINED.items() if sign in error), "")
+def describe_call(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> str:
+    """The arguments of a call by name, tensors by their shape: "queries (2, 2, 4), keys (2, 3, 4) and mask None"."""
+    names = [*_parameter_names(function), *["argument"] * len(args)]
+    told = [_describe(name, value) for name, value in zip(names, args, strict=False)]
+    told += [_describe(name, value) for name, value in (kwargs or {}).items()]
+    return " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:])))
 
 
-def _describe(value: Any) -> str:
+def _parameter_names(function: Any) -> list[str]:
+    """What a student's function, class or module calls its arguments; asked only when something went wrong."""
+    for owner in ("", "forward", "__init__"):
+        with suppress(Exception):
+            code = (getattr(function, owner) if owner else function).__code__
+            names = [str(name)[:40] for name in code.co_varnames[: code.co_argcount]]
+            return [name for name in names if name != "self"]
+    return []
+
+
+def _describe(name: str, value: Any) -> str:
     if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    return repr(value) if isinstance(value, bool | int | float | str | None) else _kind(value)
+        return f"{name} {tuple(value.shape)}"
+    return f"{name} {value!r}" if isinstance(value, bool | int | float | str | None) else f"{name} ({_kind(value)})"
 
 
 def expect_matches(
     function: Callable[..., Tensor],
     oracle: Callable[..., Tensor],
     cases: Sequence[Mapping[str, Any]],
-    mistakes: Mapping[str, Callable[..., Tensor]] | None = None,
+    mistakes: Mapping[Mistake, Callable[..., Tensor]] | None = None,
     name: str = "the result",
     gradients: bool = True,
     device: bool = True,
+    tolerance: float | None = None,
 ) -> None:
     """Fail unless a function equals its oracle on every case, and behaves.
 
@@ -475,20 +542,23 @@ def expect_matches(
         oracle: the same, right; called in float64.
         cases: arguments by name, in the order of the signature. Put a case with equal sizes first, where a mix-up of
             two sizes gives a wrong value that can be diagnosed, then the unequal ones.
-        mistakes: typical causes, each with the function that makes that mistake, called like the oracle.
+        mistakes: those that can be recognised, each with the function that makes it, called like the oracle.
         name: what the message calls the result.
         gradients: whether the result is differentiable.
         device: whether nothing but the inputs has a device; a module's parameters have one, too.
+        tolerance: of the values, relative and absolute; fit to each dtype by default.
     """
     for case in cases:
         right = {n: v.double() if _is_float(v) else v for n, v in case.items()}
-        wrong = {cause: lambda f=f, right=right: f(*right.values()) for cause, f in (mistakes or {}).items()}
+        wrong = {m: lambda f=f, right=right: f(*right.values()) for m, f in (mistakes or {}).items()}
+        asked = describe_call(lambda: None, [], case)
         for dtype in (torch.float32, torch.float64):
             inputs = {n: v.to(dtype) if _is_float(v) else v for n, v in case.items()}
             with unchanged(**{n: v for n, v in inputs.items() if isinstance(v, Tensor)}):
                 value = call(function, *inputs.values())
             expected = oracle(*right.values())
-            expect_close(value, expected, name, wrong, dtype if expected.is_floating_point() else expected.dtype)
+            kept = dtype if expected.is_floating_point() else expected.dtype
+            expect_close(value, expected, name, wrong, kept, tolerance, asked)
     if gradients:
         expect_gradients(function, oracle, cases[0], mistakes)
     if device:
@@ -511,13 +581,11 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], ch
     except Exception as error:
         # Code may look at values, and the meta device has none; but it may not mix devices.
         mixed = any(hint in str(error) for hint in ("same device", "expected device", "Cannot copy out of meta"))
-        calls = ["?@cpu"] if mixed else []
+        calls = ["…@cpu"] if mixed else []
     drawn = {"rand", "rand_like", "bernoulli", "lt", "__lt__", "le", "__le__", "gt", "__gt__"} if chance else set()
     made = [name for name, _, device in (c.partition("@") for c in calls) if device == "cpu" and name not in drawn]
-    assert not made, (
-        f"the code makes a tensor on the CPU (`{made[0]}`) and fails when its inputs are on a GPU: "
-        "use `x.new_zeros(...)`, or pass `device=x.device`"
-    )
+    by = f"it is made by `{made[0]}`" if made and made[0] != "…" else ""
+    expect(not made, Common.MADE_ON_CPU, by)
 
 
 def _record(function: Callable, args: Sequence[Any]) -> list[str]:
@@ -542,23 +610,20 @@ def expect_no_loop(function: Callable, small: Sequence[Any], large: Sequence[Any
         over: what a loop could run over, for the message: "positions, batch items or heads".
     """
     few, many = record_calls(function, *small), record_calls(function, *large)
-    assert len(few) == len(many), (
-        f"this exercise is to be solved without a loop over {over}: the code makes {len(few)} calls to torch on a "
-        f"small input and {len(many)} on a larger one, so a `for`, `while`, comprehension, `map` or recursion is there"
-    )
-    expect_not_calling(
-        function, small, _LEAVES_TORCH, "stay within torch: Python numbers need a loop and lose the gradient"
-    )
+    told = f"{len(few)} calls to torch on a small input and {len(many)} on a larger one: a loop over {over}"
+    expect(len(few) == len(many), Common.LOOP, "the code makes", got=told)
 
 
-def expect_not_calling(function: Callable, args: Sequence[Any], forbidden: set[str], advice: str) -> None:
-    """Fail if a call uses one of these functions of torch."""
+def expect_not_calling(function: Callable, args: Sequence[Any], forbidden: set[str], mistake: Mistake) -> None:
+    """Fail for a mistake if a call uses one of these functions of torch."""
     used = sorted(set(record_calls(function, *args)) & forbidden)
-    assert not used, f"the code calls `{used[0]}`: {advice}"
+    expect(not used, mistake, f"the code calls `{used[0]}`" if used else "")
 
 
-def expect_raises(error: type[Exception], call: Callable[[], Any], what: str) -> None:
-    """Fail unless `call()` raises this error."""
+def expect_raises(
+    error: type[Exception], call: Callable[[], Any], what: str, mistake: Mistake = Common.NO_ERROR
+) -> None:
+    """Fail unless `call()` raises this error: for `mistake` when it raises none."""
     try:
         call()
     except error:
@@ -566,10 +631,26 @@ def expect_raises(error: type[Exception], call: Callable[[], Any], what: str) ->
     except NotImplementedError:
         raise
     except Exception as other:
-        raise AssertionError(
-            f"{what} should raise {error.__name__}, but raised {type(other).__name__}: {other}"
-        ) from other
-    raise AssertionError(f"{what} should raise {error.__name__}, but nothing was raised")
+        name = getattr(other, "student_type", type(other).__name__)
+        told = {"expected": f"answered by {error.__name__}", "got": f"{name}: {other}"}
+        raise Complaint(found(Common.OTHER_ERROR, what, **told)) from other
+    complain(mistake, what, expected=f"answered by {error.__name__}", got="a result")
+
+
+def outcome_of(test: Callable, subject: Any, *more: Any) -> tuple[Any, Exception | None]:
+    """What a reader's own test returned for what it was to judge, or the exception that it raised."""
+    try:
+        return test(subject, *more), None
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return None, error
+
+
+def said(error: Exception | None) -> str:
+    """An exception in a line; empty for none."""
+    name = getattr(error, "student_type", type(error).__name__)
+    return "" if error is None else f"{name}: {error}".splitlines()[0]
 
 
 def place(helper: Callable, beside: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import sys
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,13 +12,13 @@ except ModuleNotFoundError:
     sys.exit('autograder: the command line needs more packages: pip install "autograder[course]"')
 
 from autograder.answers import AnswerError
-from autograder.course.curriculum import Course, CourseError, find_course
+from autograder.course.curriculum import CLASS, Course, CourseError, class_folder, find_course
 from autograder.isolation.sandbox import SandboxError
 from autograder.plain import plain
 
 # jsonschema, which nbformat imports, would build the grammar of international addresses for a second at each start, and
 # does without when the package is not there. No notebook's schema asks for that check.
-sys.modules.setdefault("rfc3987_syntax", None)
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # None: there is no such module
 
 app = typer.Typer(
     help="Release, check and grade the course's notebooks.",
@@ -29,6 +30,15 @@ Chapters = Annotated[
     list[str] | None, typer.Argument(metavar="[CHAPTER]...", help="01, or the folder's name; all of them by default")
 ]
 Student = Annotated[str | None, typer.Option(help="only this student's notebooks")]
+Class = Annotated[
+    str | None,
+    typer.Option(
+        "--class",
+        metavar="NAME",
+        envvar=CLASS,
+        help="one class of several: its folders and gradebook are in classroom/NAME/",
+    ),
+]
 
 
 def main() -> None:
@@ -49,11 +59,12 @@ def release(
     zip_file: Annotated[
         Path | None, typer.Option("--zip", help="also pack what students get into this file, such as attention.zip")
     ] = None,
+    class_name: Class = None,
 ) -> None:
     """Generate notebooks/, what students get, from solutions/."""
     from autograder.course import release
 
-    course = _with_solutions()
+    course = _with_solutions(class_name)
     chosen = course.select(chapters)
     status = release.run(course, chosen, check=check)
     if zip_file and not status:
@@ -76,11 +87,42 @@ def collect(
     groups: Annotated[
         Path | None, typer.Option(help="CSV of two columns, group and student: each member gets the group's notebook")
     ] = None,
+    class_name: Class = None,
 ) -> None:
     """Put what students handed in elsewhere where `grade` looks; what is replaced is kept."""
     from autograder.course import collect
 
-    raise typer.Exit(collect.run(_with_solutions(), download, submitted=submitted, groups=groups))
+    raise typer.Exit(collect.run(_with_solutions(class_name), download, submitted=submitted, groups=groups))
+
+
+students_app = typer.Typer(help="Who is in a class.", no_args_is_help=True)
+app.add_typer(students_app, name="students")
+
+
+@students_app.command("add")
+def add_students(
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV with the columns name, id, email, section")],
+    class_name: Class = None,
+) -> None:
+    """Enter a class's students; a class that is not there yet is begun."""
+    from autograder.course import students
+
+    print(students.add(replace(_with_solutions(), class_name=class_name or ""), table))
+
+
+@app.command()
+def due(
+    chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="01, or the folder's name")],
+    when: Annotated[
+        str | None, typer.Argument(metavar="WHEN", help="2027-01-15T18:00 by this machine's clock; none takes it back")
+    ] = None,
+    class_name: Class = None,
+) -> None:
+    """Set when a chapter is due, or show it; what is late then shows at once, without grading again."""
+    from autograder.course import students
+
+    course = _with_solutions(class_name)
+    print(students.set_due(course, course.find(chapter), when))
 
 
 @app.command()
@@ -96,27 +138,22 @@ def grade(
     ] = None,
     scheduler: Annotated[str | None, typer.Option(help="a running Dask scheduler, tcp://HOST:PORT")] = None,
     force: Annotated[bool, typer.Option("--force", help="grade anew what has not changed, too")] = False,
+    same_students: Annotated[
+        bool, typer.Option("--same-students", help="another folder than before holds work of the same people")
+    ] = False,
     unsafe_no_sandbox: Annotated[
         bool, typer.Option("--unsafe-no-sandbox", help="run students' code with your own rights")
     ] = False,
+    class_name: Class = None,
 ) -> None:
     """Grade a class. Notebooks that have not changed since they were graded keep their marks."""
-    from autograder.course import report
+    from autograder.course import grade
 
-    course = _with_solutions()
-    raise typer.Exit(
-        report.run(
-            course,
-            course.select(chapters),
-            submitted=submitted,
-            student=student,
-            json_file=json,
-            workers=workers,
-            scheduler=scheduler,
-            unsafe=unsafe_no_sandbox,
-            force=force,
-        )
-    )
+    course = _with_solutions(class_name)
+    means = grade.Means(workers, scheduler, unsafe_no_sandbox, force, same_students)
+    chosen = course.select(chapters)
+    status = grade.run(course, chosen, submitted=submitted, student=student, json_file=json, means=means)
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -127,12 +164,13 @@ def replay(
     submitted: Annotated[
         Path | None, typer.Option(help="holds a folder for each student  [default: classroom/submitted]")
     ] = None,
+    class_name: Class = None,
 ) -> None:
     """Give a verdict again, from the seed that was recorded with it, and show the case that failed."""
-    from autograder.course import report
+    from autograder.course import replay
 
-    course = _with_solutions()
-    raise typer.Exit(report.replay(course, student, course.find(chapter), exercise, submitted=submitted))
+    course = _with_solutions(class_name)
+    raise typer.Exit(replay.run(course, student, course.find(chapter), exercise, submitted=submitted))
 
 
 @app.command()
@@ -148,17 +186,31 @@ def check(
     raise typer.Exit(check.run(course, course.select(chapters), repair=repair, watch=watch))
 
 
+@app.command("hand-in")
+def hand_in(
+    chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="01, or the folder's name")],
+    name: Annotated[str | None, typer.Option(help="yours; it is remembered")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="first mend the notebook; a backup is kept")] = False,
+) -> None:
+    """Pack a chapter to hand in: looked over, checked, with a receipt to keep."""
+    from autograder.course import packing
+
+    course = find_course()
+    raise typer.Exit(packing.run(course, course.find(chapter), name=name, repair=repair))
+
+
 @app.command()
 def answers(
     chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="01, or the folder's name")],
     exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="a written answer's name")],
     table: Annotated[Path, typer.Argument(metavar="CSV", help="student, answer, points, comment")],
     read: Annotated[bool, typer.Option("--read", help="put its points and comments into the gradebook")] = False,
+    class_name: Class = None,
 ) -> None:
     """Mark one written answer of the whole class in a table: write it, fill it in, read it back with --read."""
     from autograder.course import marking
 
-    course = _with_solutions()
+    course = _with_solutions(class_name)
     if read:
         print(f"{marking.read_marks(course, course.find(chapter), exercise, table)} marks are in the gradebook")
     else:
@@ -169,11 +221,12 @@ def answers(
 def insights(
     chapters: Chapters = None,
     show: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
+    class_name: Class = None,
 ) -> None:
     """Write a page of what the class got wrong, by named mistake; and the same as JSON and CSV."""
     from autograder.course import insights
 
-    course = _with_solutions()
+    course = _with_solutions(class_name)
     page = insights.run(course, course.select(chapters))
     print(f"{page.as_uri()}\nAlso {page.stem}.json and {page.stem}.csv beside it")
     if show:
@@ -181,31 +234,39 @@ def insights(
 
 
 @app.command()
-def feedback(chapters: Chapters = None, student: Student = None) -> None:
+def feedback(chapters: Chapters = None, student: Student = None, class_name: Class = None) -> None:
     """Write a feedback page for each graded notebook."""
     from autograder.course import feedback
 
-    course = _with_solutions()
+    course = _with_solutions(class_name)
     pages = feedback.write(course, course.select(chapters), student)
-    print(f"{pages} feedback pages in {course.root / 'classroom' / 'feedback'}")
+    print(f"{pages} feedback pages in {course.classroom / 'feedback'}")
 
 
 @app.command()
 def export(
     to: Annotated[Path | None, typer.Option(help="folder for the files  [default: classroom]")] = None,
+    class_name: Class = None,
 ) -> None:
     """Write the marks as CSV: nbgrader's own, and what Canvas and Moodle import."""
     from autograder.course import export
 
-    export.run(_with_solutions(), to)
+    export.run(_with_solutions(class_name), to)
 
 
 @app.command()
-def mutants(chapters: Chapters = None) -> None:
+def mutants(
+    chapters: Chapters = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="judge each answer with so many seeds; name those whose verdict changes")
+    ] = None,
+) -> None:
     """Prove the checks: every wrong answer on record fails with its message, every right one passes."""
     from autograder.course import proof
 
     course = _with_solutions()
+    if seeds:
+        raise typer.Exit(proof.run_with_seeds(course, course.select(chapters), seeds))
     raise typer.Exit(proof.run(course, course.select(chapters)))
 
 
@@ -218,8 +279,11 @@ def example_class(chapters: Chapters = None) -> None:
     raise typer.Exit(example_class.run(course, course.select(chapters)))
 
 
-def _with_solutions() -> Course:
+def _with_solutions(class_name: str | None = None) -> Course:
     course = find_course()
     if not course.has_solutions:
-        raise CourseError("this is a student's copy of the course, without solutions/; only `check` works here")
-    return course
+        raise CourseError(
+            "this is a student's copy of the course, without solutions/; only `check` and `hand-in` work here"
+        )
+    class_folder(course.root, class_name or "")
+    return replace(course, class_name=class_name or "")

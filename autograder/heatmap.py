@@ -25,7 +25,7 @@ def _table(title: str, values: Tensor, top: float) -> str:
     for row in values.tolist():
         cells = "".join(f'<td style="{_shade(v / top)}">{v:.2g}</td>' for v in row)
         rows += f"<tr>{cells}</tr>"
-    caption = f'<caption style="text-align:left">{title}</caption>'
+    caption = f'<caption style="text-align:left;white-space:nowrap">{title}</caption>'
     return f'<table style="border-collapse:collapse;font-size:85%">{caption}{rows}</table>'
 
 

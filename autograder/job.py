@@ -6,14 +6,17 @@ workers, nbgrader's preprocessors and `autograder check`. A process that only ha
 
 import atexit
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.isolation.sandbox import PRELOAD, Limits, Sandbox
+from autograder.cells import flags_of
+from autograder.isolation.sandbox import PRELOAD, Sandbox
+from autograder.limits import Limits
 from autograder.submission import repair
 from autograder.verdict import Item, Status
 
@@ -37,17 +40,21 @@ class Job:
     """grade these check cells only"""
     explain: bool = False
     """tell of each check that failed where, and with which values"""
+    pay_once: bool = True
+    """judge what fails with a wrong exercise above it once more, beside the reference"""
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What came out, as plain data that crosses to another process."""
 
-    items: list[dict]
+    items: list[Item]
     notebook: str
     problems: list[str]
     ungradable: str = ""
     seed: int | None = None
+    in_doubt: dict[str, str] = field(default_factory=dict)
+    """why the machine, or the engine itself, may be to blame for a verdict; such a notebook is to be judged again"""
 
 
 def grade_job(job: Job) -> Outcome:
@@ -78,12 +85,19 @@ def grade_job(job: Job) -> Outcome:
                 run_cells=job.run_cells,
                 seed=job.seed,
                 explain=job.explain,
+                pay_once=job.pay_once,
             )
-            items = [asdict(item) for item in graded.items]
-            return Outcome(items, _as_text(graded.notebook), graded.problems, graded.ungradable, graded.seed)
+            return Outcome(
+                graded.items,
+                _as_text(graded.notebook),
+                graded.problems,
+                graded.ungradable,
+                graded.seed,
+                graded.in_doubt,
+            )
         except Exception as error:
             _forget_sandbox(settings)
-            return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}")
+            return ungraded(job.source, f"the grader failed: {type(error).__name__}: {error}", by_machine=True)
 
 
 def _as_text(notebook: NotebookNode) -> str:
@@ -94,21 +108,23 @@ def _as_text(notebook: NotebookNode) -> str:
     return nbformat.writes(notebook)
 
 
-def ungraded(source: Path, reason: str) -> Outcome:
+def ungraded(source: Path, reason: str, by_machine: bool = False) -> Outcome:
     """The outcome of a notebook that was not graded: no points, and the reason on each of its checks.
 
     Args:
         source: the notebook in `solutions/`.
         reason: why.
+        by_machine: it may well be graded at the next try.
     """
     notebook, _ = repair(nbformat.v4.new_notebook(), nbformat.read(source, as_version=4))
     items = []
     for cell in notebook.cells:
-        about = cell.metadata.get("nbgrader", {})
+        about = flags_of(cell)
         if cell.cell_type == "code" and about.get("grade"):
             cell.outputs = [nbformat.v4.new_output("error", ename=Status.CRASHED, evalue=reason, traceback=[reason])]
-            items.append(asdict(Item(about.grade_id, Status.CRASHED, 0.0, float(about.points), reason)))
-    return Outcome(items, nbformat.writes(notebook), [], reason)
+            items.append(Item(about["grade_id"], Status.CRASHED, 0.0, float(about["points"]), reason))
+    in_doubt = {"the notebook": reason} if by_machine else {}
+    return Outcome(items, nbformat.writes(notebook), [], reason, in_doubt=in_doubt)
 
 
 @lru_cache(maxsize=64)  # a class hands in the same notebook many times
@@ -136,7 +152,8 @@ def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool, preload: t
     settings = (limits, unsafe, preload)
     if settings in _sandboxes:
         return _sandboxes[settings]
-    sandbox = Sandbox(Limits(**dict(limits)), unsafe=unsafe, preload=preload).__enter__()
+    each: dict[str, Any] = dict(limits)
+    sandbox = Sandbox(Limits(**each), unsafe=unsafe, preload=preload).__enter__()
     from autograder.wire.protocol import torch  # only now, while the sandbox starts in the background
 
     if torch is not None:

@@ -6,28 +6,29 @@ import ctypes
 import io
 import linecache
 import math
-import random
 import secrets
 import sys
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from nbformat import NotebookNode
 
+from autograder.draws import seed_all
+from autograder.limits import Budget, OutOfTime
+from autograder.mistakes import raised
 from autograder.submission import Part
-from autograder.verdict import Credit, Failure, Item, Status
+from autograder.verdict import FAULT_OF_THE_COURSE, Credit, Failure, Finding, Item, Status
 from autograder.wire.protocol import Tensor, torch
 from autograder.wire.proxy import WorkerLost, clean
 
 if torch is not None:
     from autograder import checks
-
-COURSE_FAULT = "a fault of the course, not of your answer; please tell your instructor"
 
 
 class _CheckHangs(BaseException):
@@ -39,7 +40,7 @@ class _CheckHangs(BaseException):
     def __init__(self) -> None:
         super().__init__()
         sys.settrace(_strike_again)
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code is not execute_check.__code__:
             if frame.f_code.co_filename != __file__:
                 frame.f_trace = _strike_again
@@ -55,7 +56,7 @@ def _strike_again(frame: FrameType, event: str, arg: object) -> Callable | None:
 
 
 @contextlib.contextmanager
-def _watched(seconds: float) -> Iterator[None]:
+def _watched(budget: Budget) -> Iterator[None]:
     """Raise `_CheckHangs` in what runs inside when it takes too long, whatever it catches.
 
     It works in any thread, which signals would not; a single call into C is interrupted when it returns.
@@ -64,8 +65,11 @@ def _watched(seconds: float) -> Iterator[None]:
     lock, traced, struck = threading.Lock(), sys.gettrace(), threading.Event()
 
     def watch() -> None:
-        wait = seconds
+        wait = budget.left()
         while not over.wait(wait):
+            with contextlib.suppress(OutOfTime):
+                wait = budget.left()
+                continue
             with lock:
                 if not over.is_set():
                     struck.set()
@@ -90,7 +94,7 @@ def _watched(seconds: float) -> Iterator[None]:
 
 
 def execute_check(
-    part: Part, tree: ast.Module, namespace: dict, names: Any, seed: int, seconds: float
+    part: Part, tree: ast.Module, namespace: dict, names: Any, seed: int, budget: Budget
 ) -> tuple[Failure | None, float | None, BaseException | None]:
     """Run a check cell in this process; a number as its last expression is partial credit, as in nbgrader.
 
@@ -100,7 +104,7 @@ def execute_check(
         namespace: what it finds defined.
         names: the same, or a `Shared` view of it.
         seed: what its random numbers come from.
-        seconds: how long it may take.
+        budget: the time that it may take.
 
     Returns:
         What went wrong, if anything; the points that it gave itself, if it gave any; the exception behind it.
@@ -109,51 +113,57 @@ def execute_check(
     linecache.cache[filename] = (len(part.source), None, part.source.splitlines(keepends=True), filename)
     last = tree.body[-1] if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     body = tree.body[:-1] if last else tree.body
-    value = None
+    value: Any = None
     printed = io.StringIO()
     fresh_state(seed)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             warnings.simplefilter("ignore")
-            with _watched(seconds):
+            with _watched(budget):
                 exec(compile(ast.Module(body, []), filename, "exec"), namespace, names)
                 if last:
                     value = eval(compile(ast.Expression(last.value), filename, "eval"), namespace, names)
     except (WorkerLost, KeyboardInterrupt):
         raise
     except _CheckHangs:
-        told = f"{COURSE_FAULT}: the check did not end within {seconds:g} seconds"
-        return Failure(Status.TIMEOUT, told), None, None
+        told = f"{FAULT_OF_THE_COURSE}: the check did not end within its time: {budget.over()}"
+        return Failure(Status.COURSE_FAULT, told), None, None
     except AssertionError as error:
-        message = clean(str(error), 4000) or _failed_line(error, part)
-        return Failure(Status.FAILED, message, _told_by_student(error), _drawn(error)), None, error
+        finding = _finding(error, part)
+        return Failure(Status.FAILED, str(finding), _told_by_student(error), _drawn(error), finding), None, error
     except BaseException as error:
         if not hasattr(error, "student_type") and isinstance(error, NameError | ImportError | SyntaxError):
-            return (
-                Failure(Status.CRASHED, f"{COURSE_FAULT}: {type(error).__name__}: {clean(str(error), 1000)}"),
-                None,
-                error,
-            )
+            return course_fault(error), None, error
         return student_failure(error), None, error
     finally:
-        fresh_state(secrets.randbits(62))
+        fresh_state(secrets.randbits(64))
     if type(value) not in (int, float, Credit):
         return None, None, None
     if not math.isfinite(value):
-        return Failure(Status.CRASHED, f"{COURSE_FAULT}: the check gave {value} points"), None, None
+        return Failure(Status.COURSE_FAULT, f"{FAULT_OF_THE_COURSE}: the check gave {value} points"), None, None
     return None, value, None
+
+
+def course_fault(error: BaseException) -> Failure:
+    """What an exception of a check's own says: where it was raised, and what it is."""
+    if isinstance(error, SyntaxError) and error.filename:
+        file, line = error.filename, error.lineno
+    else:
+        frames = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__)]
+        own = [f for f in frames if not f[0].startswith(str(Path(__file__).parent)) and "site-packages" not in f[0]]
+        file, line = (own or frames or [("the check", 0)])[-1]
+    place = f"{Path(file).parent.name}/{Path(file).name}".removeprefix("/")
+    told = f"{FAULT_OF_THE_COURSE}: {place}, line {line}: {type(error).__name__}: {error}"
+    return Failure(Status.COURSE_FAULT, clean(told, 1500))
 
 
 def fresh_state(seed: int) -> None:
     """Undo what a check may have left behind, and let its random numbers come from this seed."""
-    random.seed(seed)
+    seed_all(seed)
     if torch is not None:
         torch.set_grad_enabled(True)
         torch.set_default_dtype(torch.float32)
-        torch.manual_seed(seed)
         checks.reseed(seed)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(seed % (1 << 32))
 
 
 def told_by_frames(error: BaseException) -> str:
@@ -176,8 +186,20 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 500 else text[:500] + " …"
 
 
+def _finding(error: AssertionError, part: Part) -> Finding:
+    """What a failed check found, cleaned of what student code may have put into its texts."""
+    if isinstance(found := getattr(error, "finding", None), Finding):
+        return _cleaned(found)
+    return Finding(what=clean(str(error), 4000) or _failed_line(error, part))
+
+
+def _cleaned(finding: Finding) -> Finding:
+    return Finding(**{f.name: clean(getattr(finding, f.name), 4000) for f in fields(finding)})
+
+
 def _told_by_student(error: BaseException) -> str:
-    return getattr(error, "student_traceback", "")
+    """The student's own frames of an exception, or of the one behind a check's complaint."""
+    return getattr(error, "student_traceback", "") or getattr(error.__cause__, "student_traceback", "")
 
 
 def _drawn(error: AssertionError) -> str:
@@ -198,7 +220,7 @@ def student_failure(error: BaseException) -> Failure:
         return Failure(Status.FAILED, f"the check could not use what your code returned: {name}: {message}")
     if isinstance(error, NotImplementedError):
         return Failure(Status.NOT_ATTEMPTED, "not attempted yet")
-    return Failure(Status.ERROR, f"{name}: {message}" if message else name, told)
+    return Failure(Status.ERROR, f"{name}: {message}" if message else name, told, finding=_cleaned(raised(error)))
 
 
 def _failed_line(error: AssertionError, part: Part) -> str:
@@ -217,17 +239,17 @@ def conclude(part: Part, failure: Failure | None, points: float | None = None) -
         if failure.maps:
             shown = NotebookNode({"text/html": failure.maps, "text/plain": "expected beside got"})
             part.cell.outputs.append(NotebookNode(output_type="display_data", metadata=NotebookNode(), data=shown))
-        return Item(part.name, failure.status, 0.0, most, failure.message)
+        return Item(part.name, failure.status, 0.0, most, failure.message, failure.finding)
     if points is None:
         return Item(part.name, Status.PASSED, most, most, "")
-    why = getattr(points, "why", "partly right")
+    finding = points.finding if isinstance(points, Credit) else Finding(what="partly right")
     points = min(max(float(points), 0.0), most)
     data = NotebookNode({"text/plain": repr(points)})
     part.cell.outputs = [
         NotebookNode(output_type="execute_result", execution_count=None, metadata=NotebookNode(), data=data)
     ]
     if points < most:
-        return Item(part.name, Status.FAILED, points, most, why)
+        return Item(part.name, Status.FAILED, points, most, str(finding), finding)
     return Item(part.name, Status.PASSED, most, most, "")
 
 

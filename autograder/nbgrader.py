@@ -5,7 +5,9 @@ the same place: the outputs of the notebook that the engine returns, read by nbg
 """
 
 import tempfile
+from dataclasses import fields
 from pathlib import Path
+from typing import IO, Any, cast
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
@@ -15,15 +17,43 @@ from nbgrader.api import Gradebook, Notebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Enum, Float, Integer
+from traitlets.config import Config
 
+from autograder.cells import flags_of
 from autograder.job import Job, grade_job
+from autograder.limits import Limits
 from autograder.submission import SubmissionError, read_notebook, repair
+
+
+def use_engine(c: Config, grade: str = "autograder.nbgrader.GradeSubmission") -> None:
+    """Configure nbgrader to grade with this engine: called in a course's `nbgrader_config.py`.
+
+    Args:
+        c: what `get_config()` gives there.
+        grade: the step in the place of nbgrader's own `Execute`.
+    """
+    c.Autograde.exporter_class = "autograder.nbgrader.SubmissionExporter"
+    c.Autograde.sanitize_preprocessors = [
+        "autograder.nbgrader.RepairSubmission",
+        "nbgrader.preprocessors.OverwriteKernelspec",
+        "nbgrader.preprocessors.OverwriteCells",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.Autograde.autograde_preprocessors = [
+        grade,
+        "nbgrader.preprocessors.LimitOutput",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    # What students wrote is shown on pages, and does nothing there: no script of theirs, no markup that acts.
+    c.HTMLExporter.filters = {"markdown2html": "autograder.pages.markdown"}
 
 
 class SubmissionExporter(NotebookExporter):
     """Reads a submission whatever it is: what is not a notebook counts as an empty one, so that it gets no points."""
 
-    def from_file(self, file_stream, resources=None, **kw):
+    def from_file(self, file_stream: IO, resources: dict | None = None, **kw: Any) -> tuple[NotebookNode, dict]:
         try:
             notebook = read_notebook(Path(file_stream.name))
         except SubmissionError as error:
@@ -76,19 +106,13 @@ class GradeSubmission(_EnginePreprocessor):
         help="what of the source's ungraded cells runs: only imports, functions, classes and constants, or everything",
     ).tag(config=True)
     unsafe = Bool(False, help="run students' code without a sandbox").tag(config=True)
-    cell_seconds = Float(20, help="wall time for a cell").tag(config=True, limit=True)
-    check_seconds = Float(60, help="wall time for a check, the course's own part included").tag(config=True, limit=True)
-    submission_seconds = Float(120, help="wall time for a submission").tag(config=True, limit=True)
-    cpu_seconds = Integer(60, help="processor time for a submission").tag(config=True, limit=True)
-    memory_mb = Integer(2048, help="memory beyond what Python and torch take").tag(config=True, limit=True)
-    file_mb = Integer(16, help="size of a file, and of all together").tag(config=True, limit=True)
-    open_files = Integer(64, help="files open at once").tag(config=True, limit=True)
-    threads = Integer(64, help="threads at once").tag(config=True, limit=True)
-    reply_mb = Integer(64, help="size of what a call returns").tag(config=True, limit=True)
-    items = Integer(10_000, help="items that a check can read from one iterator").tag(config=True, limit=True)
-    output_kb = Integer(100, help="printed text kept for a cell").tag(config=True, limit=True)
-    message_chars = Integer(4_000, help="length of an error message").tag(config=True, limit=True)
-    notebook_mb = Integer(20, help="size of a notebook").tag(config=True, limit=True)
+    pay_once = Bool(
+        True, help="a mistake costs its points once: what uses a wrong exercise is judged again beside the reference"
+    ).tag(config=True)
+    for _limit in fields(Limits):  # each as a setting of nbgrader's
+        vars()[_limit.name] = (Integer if _limit.type is int else Float)(
+            cast(Any, _limit.default), help=_limit.metadata["told"]
+        ).tag(config=True, limit=True)
 
     def modules(self, source: Path) -> dict[str, str]:
         """What a notebook may import beside packages, as text by name: nothing, unless a subclass knows of more."""
@@ -97,7 +121,8 @@ class GradeSubmission(_EnginePreprocessor):
     def job(self, submission: Path, source: Path) -> Job:
         """How this course grades a notebook."""
         limits = {name: getattr(self, name) for name in self.trait_names(limit=True)}
-        return Job(submission, source, self.modules(source), limits, self.run_cells, self.unsafe)
+        settings = (self.modules(source), limits, self.run_cells, self.unsafe)
+        return Job(submission, source, *settings, pay_once=self.pay_once)
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         with tempfile.TemporaryDirectory() as folder:
@@ -118,9 +143,9 @@ def set_checksums(notebook: NotebookNode, released: Notebook) -> dict[str, Noteb
         The cells that nbgrader knows, by name.
     """
     checksums = {cell.name: cell.checksum for cell in released.source_cells}
-    cells = {}
+    cells: dict[str, NotebookNode] = {}
     for cell in notebook.cells:
-        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+        grade_id = flags_of(cell).get("grade_id", "")
         if grade_id in checksums:
             cell.metadata.nbgrader["checksum"] = checksums[grade_id]
             cells[grade_id] = cell

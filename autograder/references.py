@@ -4,6 +4,7 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
@@ -18,7 +19,7 @@ def _module_from_text(name: str, text: str) -> ModuleType:
     return module
 
 
-class _ReferenceFinder:
+class _ReferenceFinder(Loader):
     """Imports the reference of earlier chapters while a check runs."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:

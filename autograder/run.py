@@ -11,8 +11,7 @@ import contextlib
 import hashlib
 import re
 import secrets
-import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,20 +20,22 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.cells import CODE_STUB, exercise_of
 from autograder.isolation.sandbox import Sandbox
 from autograder.judge import (
-    COURSE_FAULT,
     conclude,
+    course_fault,
     error_output,
     execute_check,
     student_failure,
     told_by_frames,
 )
+from autograder.limits import Budget, Limits, this_threads_clock
 from autograder.references import importable
-from autograder.selection import import_statements, texts_to_run
+from autograder.selection import import_statements, texts_to_run, used_solutions
 from autograder.source import bound_by_import, defined_names, definition_texts, statements_of
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, lay_over, read_notebook
-from autograder.verdict import Failure, Graded, Item, Status
+from autograder.verdict import FAULT_OF_THE_COURSE, Credit, Failure, Finding, Graded, Item, Status
 from autograder.wire.protocol import torch
 from autograder.wire.proxy import Link, Shared, WorkerLost
 
@@ -48,10 +49,11 @@ def grade_notebook(
     source: Path | NotebookNode,
     *,
     modules: Mapping[str, str] | None = None,
-    only: set[str] | None = None,
+    only: set[str] | frozenset[str] | None = None,
     run_cells: str = "definitions",
     seed: int | None = None,
     explain: bool = False,
+    pay_once: bool = True,
 ) -> Graded:
     """Grade one submission, whatever it holds.
 
@@ -66,6 +68,8 @@ def grade_notebook(
         seed: what the random numbers of checks and of student code come from; a new one by default.
         explain: add to each message where the check failed, and what its variables held: for the instructor, since it
             shows hidden tests.
+        pay_once: judge an exercise that fails while one above it that it uses is wrong once more, with the reference in
+            that one's place; needs checks called `NAME_check` of solution cells called `NAME`.
 
     Returns:
         The verdicts and the graded notebook.
@@ -91,13 +95,17 @@ def grade_notebook(
         return Graded(items, repaired.notebook, [], ungradable)
     if torch is not None:
         torch.set_num_threads(1)  # checks are small: threads cost them more than they give, above all on a busy machine
-    seed = secrets.randbits(62) if seed is None else seed
+    seed = secrets.randbits(64) if seed is None else seed
     run = _Run(sandbox, repaired, source, dict(modules or {}), run_cells, seed, explain)
     try:
         items = run.grade(only)
+        run.close()
+        if pay_once:
+            items = run.spare(items)
     finally:
         run.close()
-    return Graded(items, repaired.notebook, repaired.problems, seed=seed)
+    in_doubt = run.in_doubt if any(item.points < item.max_points for item in items) else {}
+    return Graded(items, repaired.notebook, repaired.problems, seed=seed, in_doubt=in_doubt)
 
 
 @lru_cache(maxsize=32)
@@ -105,7 +113,7 @@ def _read_source(path: Path, changed: int) -> NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
-def _checks(repaired: Repaired, only: set[str] | None) -> list[Part]:
+def _checks(repaired: Repaired, only: set[str] | frozenset[str] | None) -> list[Part]:
     return [part for part in repaired.parts if part.role == "check" and (only is None or part.name in only)]
 
 
@@ -121,17 +129,24 @@ class _Run:
         run_cells: str,
         seed: int,
         explain: bool,
+        is_reference: bool = False,
+        limits: Limits | None = None,
     ) -> None:
+        self.source, self.run_cells, self.is_reference = source, run_cells, is_reference
         self.seed, self.explain = seed, explain
-        self.sandbox, self.limits, self.repaired = sandbox, sandbox.limits, repaired
+        self.link: Link | None = None
+        self.sandbox, self.limits, self.repaired = sandbox, limits or sandbox.limits, repaired
         # The grader imports the modules as they are, the worker what its cells need of them.
         self.modules = modules
-        self.end = time.monotonic() + self.limits.submission_seconds
+        self.before = 0.0  # processor time of workers that are gone
+        self.budget = Budget(self.limits.submission_seconds, self._spent, self.limits.clock_factor)
+        self.in_doubt: dict[str, str] = {}
+        self.apart_seconds = self.limits.submission_seconds  # for what is judged once more, all of it together
+        self.room = self.limits.notebook_output_kb << 10  # for what students' cells print and raise, in bytes
         self.sources: dict[str, str] = {}
         self.failures: dict[int, Failure] = {}
         self.broken: dict[str, str] = {}  # what the course's own cells could not define, and why
         self.done: list[int] = []
-        self.link: Link | None = None
         self.texts, self.worker_modules = texts_to_run(repaired.parts, modules, run_cells)
         self.solutions = {
             name: part for part in repaired.parts if part.role == "solution" for name in defined_names(part.source)
@@ -142,10 +157,10 @@ class _Run:
         if self.link is not None:
             self.link.close()
 
-    def grade(self, only: set[str] | None) -> list[Item]:
+    def grade(self, only: set[str] | frozenset[str] | None) -> list[Item]:
         """The items, with the outputs of the cells written into the notebook."""
         wanted = _checks(self.repaired, only)
-        items = []
+        items: list[Item] = []
         for part in self.repaired.parts:
             if part.cell.cell_type == "code":
                 part.cell.outputs, part.cell.execution_count = [], None
@@ -158,11 +173,80 @@ class _Run:
                 items.append(conclude(part, *self._check(part)))
         return items
 
+    def spare(self, items: list[Item]) -> list[Item]:
+        """The items; what fails and uses a wrong exercise has the points that it earns beside that one's reference.
+
+        Of what runs beside the reference only the points are kept: all else it says may hold a solution.
+        """
+        judged = {item.grade_id: item for item in items}
+        checks = _checks(self.repaired, None)
+        used = self._used_by_failed(checks, judged)
+        names = {solution.name for own in used.values() for solution in own}
+        if others := {part.name for part in checks if exercise_of(part.name) in names} - judged.keys():
+            judged |= {item.grade_id: item for item in self._apart(others)}
+            used = self._used_by_failed(checks, judged)
+        for part in checks:
+            wrong = [s for s in used.get(part.name, []) if _is_wrong(s, judged)]
+            if not wrong:
+                continue
+            told = _mend_first([s.name for s in wrong])
+            item = judged[part.name]
+            note = NotebookNode(output_type="stream", name="stdout", text=f"{told}\n")
+            if any(CODE_STUB[0] in s.source or s.source == s.cell.source for s in wrong):  # there is no reference
+                judged[part.name] = replace(item, message=f"{told}. {item.message}")
+                part.cell.outputs.insert(0, note)
+                continue
+            again = next(iter(self._apart({part.name}, {s.name for s in wrong})), item)
+            if again.points <= item.points:
+                continue
+            finding = Finding(what=told)
+            judged[part.name] = conclude(part, None, Credit(again.points, finding))
+            judged[part.name] = replace(judged[part.name], message=told, finding=finding)
+            part.cell.outputs.insert(0, note)
+        return [judged[item.grade_id] for item in items]
+
+    def _used_by_failed(self, checks: list[Part], judged: dict[str, Item]) -> dict[str, list[Part]]:
+        """The solution cells that each check that may be spared uses, by its name."""
+        failed = [part for part in checks if self._may_be_spared(part, judged)]
+        return {part.name: used_solutions(self.repaired.parts, part) for part in failed}
+
+    def _may_be_spared(self, check: Part, judged: dict[str, Item]) -> bool:
+        """Whether a check failed an answer, rather than that there is none, or for a fault of its own."""
+        item = judged.get(check.name)
+        own = next((p for p in self.repaired.parts if p.role == "solution" and p.name == exercise_of(check.name)), None)
+        if item is None or own is None or item.points >= item.max_points or item.status == Status.COURSE_FAULT:
+            return False
+        return not own.missing and not own.untouched and bool(own.cell.source.strip())
+
+    def _apart(self, only: set[str], by_reference: Collection[str] = ()) -> list[Item]:
+        """What these checks say in workers of their own, with the reference in the place of these solutions."""
+        if self.apart_seconds <= 0:
+            return []
+        parts = []
+        for part in self.repaired.parts:
+            given = part.role == "solution" and part.name in by_reference
+            cell = NotebookNode(part.cell | {"source": part.source if given else part.cell.source})
+            missing, untouched = part.missing and not given, part.untouched and not given
+            parts.append(replace(part, cell=cell, missing=missing, untouched=untouched))
+        limits = replace(self.limits, submission_seconds=self.apart_seconds)
+        settings = (self.source, self.modules, self.run_cells, self.seed, False)
+        trial = _Run(self.sandbox, Repaired(parts, self.repaired.metadata), *settings, limits=limits)
+        try:
+            return trial.grade(only)
+        finally:
+            trial.close()
+            self.apart_seconds -= trial._spent()
+            if trial.in_doubt:  # what sleeps may not do so once more for each exercise
+                self.apart_seconds = 0.0
+                self.in_doubt |= dict.fromkeys(only & trial.in_doubt.keys(), "judging it once more took too long")
+
     def _worker(self) -> Link:
         """A worker that has run the cells so far, but for those that are known to end workers."""
         while self.link is None or self.link.lost:
+            if self.link is not None:
+                self.before, self.link = self._spent(), None
             self.link = Link(self.sandbox.worker(), self.limits, self.sources)
-            self._set_deadline()
+            self._set_limit()
             self.link.seed(_seed_for(self.seed, "worker"))
             self.link.install(_LOADER | self.worker_modules)
             for number in list(self.done):
@@ -175,15 +259,22 @@ class _Run:
                     continue  # it raised the first time, too, and what it defined before is there
             if not self.link.lost:
                 self.link.take_output()
-            elif time.monotonic() >= self.end:
+            elif self.budget.over():
                 raise self.link.lost
         return self.link
 
-    def _set_deadline(self) -> None:
-        self.link.deadline = min(time.monotonic() + self.limits.cell_seconds, self.end)
+    def _spent(self) -> float:
+        """The processor time that this submission's workers have spent."""
+        return self.before + (self.link.spent if self.link else 0.0)
+
+    def _set_limit(self) -> None:
+        assert self.link is not None, "limits are a worker's"
+        left = max(0.01, self.limits.submission_seconds - self._spent())
+        self.link.allow(min(self.limits.cell_seconds, left))
 
     def _send(self, number: int) -> None:
-        self._set_deadline()
+        self._set_limit()
+        assert self.link is not None, "a worker has been started"
         part = self.repaired.parts[number]
         text, filename = self.texts[number], f"<{part.name}>"
         if isinstance(text, list):
@@ -194,7 +285,7 @@ class _Run:
             self.link.run(text, filename)
 
     def _give_up_cell(self, number: int, lost: WorkerLost) -> None:
-        self.failures[number] = Failure(lost.status, f"this cell was stopped: {lost}")
+        self.failures[number] = self._lose(self.repaired.parts[number].name, lost, f"this cell was stopped: {lost}")
         if number in self.done:
             self.done.remove(number)
 
@@ -202,8 +293,8 @@ class _Run:
         part = self.repaired.parts[number]
         self.sources.update(definition_texts(self.texts[number]))
         outputs = part.cell.outputs
-        if time.monotonic() >= self.end:
-            self.failures[number] = Failure(Status.TIMEOUT, self._used_up())
+        if used_up := self._used_up(part.name):
+            self.failures[number] = Failure(Status.TIMEOUT, used_up)
             return
         try:
             link = self._worker()
@@ -215,21 +306,37 @@ class _Run:
             except Exception as error:
                 self.done.append(number)
                 self.failures[number] = self._blame(student_failure(error), error)
-            if text := link.take_output():
+            if text := self._kept(link.take_output()):
                 outputs.append(NotebookNode(output_type="stream", name="stdout", text=text))
         except WorkerLost as lost:
-            self.failures[number] = Failure(lost.status, f"this cell was stopped: {lost}")
-        if number in self.failures:
-            outputs.append(error_output(self.failures[number]))
+            self.failures[number] = self._lose(part.name, lost, f"this cell was stopped: {lost}")
+        if failure := self.failures.get(number):
+            shown = self._kept(failure.traceback), self._kept(failure.message) or failure.message[:100]
+            outputs.append(error_output(replace(failure, traceback=shown[0], message=shown[1])))
+
+    def _kept(self, text: str) -> str:
+        """As much of an output as the notebook has room for; a cell's own cap would let many cells fill the disk."""
+        if not text or not self.room:
+            return ""
+        data = text.encode(errors="replace")
+        if len(data) <= self.room:
+            self.room -= len(data)
+            return text
+        kept = data[: self.room].decode(errors="ignore")
+        self.room = 0
+        return kept + "\n[the rest of the notebook's output was dropped]\n"
 
     def _check(self, part: Part) -> tuple[Failure | None, float | None]:
         """Run one check; returns what went wrong, if anything, and the points it gave, if it gave any itself."""
-        if time.monotonic() >= self.end:
-            return Failure(Status.TIMEOUT, self._used_up()), None
+        if used_up := self._used_up(part.name):
+            return Failure(Status.TIMEOUT, used_up), None
         try:
             link = self._worker()
-            self._set_deadline()
-            tree = ast.parse(part.source)
+            self._set_limit()
+            try:
+                tree = ast.parse(part.source, f"the cell {part.name}")
+            except SyntaxError as wrong:
+                return course_fault(wrong), None
             with importable(self.modules):
                 namespace, failure = self._namespace(tree, link)
                 if failure is None:
@@ -238,23 +345,25 @@ class _Run:
                     link.seed(_seed_for(self.seed, f"{part.name}, the worker"))
                     shared = self._deleted(tree)
                     names = Shared(namespace, shared, link) if shared else namespace
-                    failure, points, error = execute_check(
-                        part, tree, namespace, names, seed, self.limits.check_seconds
-                    )
-                    if failure and failure.status == Status.TIMEOUT and error is None:
+                    budget = Budget(self.limits.check_seconds, this_threads_clock(), self.limits.clock_factor)
+                    failure, points, error = execute_check(part, tree, namespace, names, seed, budget)
+                    if failure and failure.status == Status.COURSE_FAULT and error is None and budget.over():
                         link.close()  # it was stopped in the middle of a question, perhaps
+                        if (over := budget.over()) and over.by_clock:
+                            self.in_doubt[part.name] = failure.message
                         return failure, None
                     if link.lost:
                         raise link.lost
                     if failure and error is not None:
                         failure = self._blame(failure, error)
+                        if self._is_unusable(failure, error) and self._fails_for_reference(part):
+                            failure = course_fault(error)
                         if self.explain:
                             failure = replace(failure, message=failure.message + told_by_frames(error))
                     return failure, points
             return failure, None
         except WorkerLost as lost:
-            message = self._used_up() if time.monotonic() >= self.end else f"your code was stopped: {lost}"
-            return Failure(lost.status, message), None
+            return self._lose(part.name, lost, self._used_up(part.name) or f"your code was stopped: {lost}"), None
         except Exception as error:
             if not hasattr(error, "student_type"):
                 raise
@@ -265,13 +374,33 @@ class _Run:
         missing = re.search(r"name '(\w+)' is not defined|cannot import name '(\w+)'", str(error))
         name = missing and (missing[1] or missing[2])
         if name in self.broken:
-            return Failure(Status.CRASHED, f"{COURSE_FAULT}: {self.broken[name]}")
+            return Failure(Status.COURSE_FAULT, f"{FAULT_OF_THE_COURSE}: {self.broken[name]}")
         # Neither a helper that the check placed nor an earlier chapter is the student's text.
         raised = error if hasattr(error, "student_place") else error.__cause__
         place = getattr(raised, "student_place", "")[1:-1]
         if isinstance(raised, NameError | ImportError) and (place.startswith("helper ") or place in self.modules):
-            return Failure(Status.CRASHED, f"{COURSE_FAULT}: {place}: {type(raised).__name__}: {raised}")
+            return Failure(Status.COURSE_FAULT, f"{FAULT_OF_THE_COURSE}: {place}: {type(raised).__name__}: {raised}")
         return failure
+
+    def _is_unusable(self, failure: Failure, error: BaseException) -> bool:
+        """Whether a check raised by itself, and did not say what is wrong: with what came, or of its own making."""
+        own = not isinstance(error, AssertionError) and not hasattr(error, "student_type")
+        return own and failure.status == Status.FAILED
+
+    def _fails_for_reference(self, part: Part) -> bool:
+        """Whether a check raises for the course's own answer as well: then it is the course's fault.
+
+        What the second worker prints is dropped, as all else: it holds a solution.
+        """
+        if self.is_reference:
+            return True
+        answered = lay_over(as_notebook(self.source), self.source)
+        settings = (self.modules, self.run_cells, self.seed, False)
+        trial = _Run(self.sandbox, answered, self.source, *settings, is_reference=True)
+        try:
+            return [item.status for item in trial.grade({part.name})] == [Status.COURSE_FAULT]
+        finally:
+            trial.close()
 
     def _namespace(self, tree: ast.Module, link: Link) -> tuple[dict[str, Any], Failure | None]:
         """What a check finds defined: the course's imports and the student's objects."""
@@ -315,10 +444,33 @@ class _Run:
             return Failure(Status.NOT_ATTEMPTED, "not attempted yet")
         return Failure(Status.MISSING, f"the cell `{part.name}` does not define `{name}`")
 
-    def _used_up(self) -> str:
-        return f"the notebook had used up its {self.limits.submission_seconds:g} seconds before this"
+    def _used_up(self, name: str) -> str:
+        """Why neither this nor what comes later in a submission runs; empty while it may."""
+        if (over := self.budget.over()) is None:
+            return ""
+        told = f"the notebook had used up its time before this: {over}"
+        if over.by_clock:
+            self.in_doubt[name] = told
+        return told
+
+    def _lose(self, name: str, lost: WorkerLost, told: str) -> Failure:
+        """What a lost worker means for a cell or a check."""
+        if lost.by_machine:
+            self.in_doubt[name] = str(lost)
+        return Failure(lost.status, told)
+
+
+def _is_wrong(solution: Part, judged: Mapping[str, Item]) -> bool:
+    """Whether a solution cell fails a check of its own."""
+    own = [item for name, item in judged.items() if exercise_of(name) == solution.name]
+    return any(item.points < item.max_points and item.status != Status.COURSE_FAULT for item in own)
+
+
+def _mend_first(names: list[str]) -> str:
+    told = " and ".join(f"`{name}`" for name in names)
+    return f"this uses your {told}, which {'fails its' if len(names) == 1 else 'fail their'} own check: mend that first"
 
 
 def _seed_for(seed: int, name: str) -> int:
     """The seed of one part of a submission, so that it does not matter which other parts are graded."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:7], "big")
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:8], "big")

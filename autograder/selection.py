@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from autograder.cells import exercise_of, flags_of
 from autograder.source import CHECKS, Statement, as_python, defined_names, definitions, remembered, statements_of, words
 from autograder.submission import Part
 
@@ -28,7 +29,7 @@ def texts_to_run(
     Returns:
         The text of each cell of the student's by its number, or a list of definitions; the text of each module.
     """
-    texts: dict[int, str | list[str]] = {}
+    texts: dict[int, str] = {}
     optional: list[tuple[int | str, Statement]] = []
     needed: set[str] = set()
     for number, part in enumerate(parts):
@@ -48,11 +49,13 @@ def texts_to_run(
             needed |= words(text) | set(defined_names(text))  # which of its names are used, it does not say
         optional += [(name, statement) for statement in statements_of(text)]
     chosen = _choose([statement for _, statement in optional], needed)
-    kept: dict[str, list[str]] = {name: [] for name in modules}
+    kept: dict[int | str, list[str]] = {name: [] for name in modules}
     for (place, statement), is_needed in zip(optional, chosen, strict=True):
         if is_needed:
-            (texts.setdefault(place, []) if isinstance(place, int) else kept[place]).append(statement.text)
-    return {n: text for n, text in texts.items() if text}, {name: "\n\n\n".join(kept[name]) for name in modules}
+            kept.setdefault(place, []).append(statement.text)
+    cells: dict[int, str | list[str]] = {number: text for number, text in texts.items() if text}
+    cells |= {place: definitions for place, definitions in kept.items() if isinstance(place, int)}
+    return cells, {name: "\n\n\n".join(kept[name]) for name in modules}
 
 
 # The same for a whole class, except where a student has changed a cell of the course.
@@ -80,7 +83,7 @@ def _needs_of(checks: str, modules: tuple[str, ...]) -> frozenset[str]:
         spec = importlib.util.find_spec(checks)
     except ImportError:  # it is something out of a module
         return frozenset()
-    if spec is None or not spec.has_location:
+    if spec is None or not spec.has_location or spec.origin is None:
         return frozenset()
     imports = [n for n in ast.walk(ast.parse(Path(spec.origin).read_text("utf-8"))) if isinstance(n, ast.ImportFrom)]
     return frozenset(alias.name for node in imports if node.module in modules for alias in node.names)
@@ -102,18 +105,50 @@ def _choose(statements: list[Statement], needed: set[str]) -> list[bool]:
     return chosen
 
 
+def used_solutions(parts: list[Part], check: Part) -> list[Part]:
+    """The other exercises' solution cells above a check that its own exercise uses, themselves or through each other.
+
+    Args:
+        parts: a repaired notebook's cells.
+        check: one of them, named `NAME_check`; its exercise is the solution cell `NAME`.
+    """
+    own = exercise_of(check.name)
+    definers: dict[str, list[tuple[Part, frozenset[str]]]] = {}
+    to_find = set(words(check.source))
+    for part in parts[: next(i for i, part in enumerate(parts) if part is check)]:
+        if part.cell.cell_type != "code" or part.role == "check":
+            continue
+        text = as_python(part.cell.source)
+        if part.role == "solution":
+            for name in defined_names(part.source):  # whatever a student made of it
+                definers.setdefault(name, []).append((part, frozenset()))
+            if part.name == own:
+                to_find |= words(text)
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            for statement in statements_of(text):
+                for name in statement.binds:
+                    definers.setdefault(name, []).append((part, statement.uses))
+    used: list[Part] = []
+    while to_find:
+        for part, uses in definers.pop(to_find.pop(), []):
+            to_find |= uses & definers.keys()
+            if part.role == "solution" and part.name != own and part not in used:
+                used.append(part)
+    return [part for part in parts if any(part is other for other in used)]
+
+
 def import_statements(source: NotebookNode) -> list[ast.stmt]:
     """The imports of the course's notebook, outside solutions and checks."""
-    found = []
+    found: list[ast.stmt] = []
     for cell in source.cells:
-        flags = cell.metadata.get("nbgrader", {})
+        flags = flags_of(cell)
         if cell.cell_type == "code" and not flags.get("solution") and not flags.get("grade"):
             found += _imports_of(cell.source)
     return found
 
 
 @remembered
-def _imports_of(cell: str) -> list[ast.stmt]:
+def _imports_of(cell: str) -> list[ast.Import | ast.ImportFrom]:
     with contextlib.suppress(SyntaxError):
         return [s for s in ast.parse(as_python(cell)).body if isinstance(s, ast.Import | ast.ImportFrom)]
     return []

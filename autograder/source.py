@@ -76,7 +76,7 @@ def _text(source: str, statement: ast.stmt) -> str:
     # A segment leaves out the decorators, which stand on lines of their own above the definition.
     if decorators := getattr(statement, "decorator_list", []):
         return "\n".join(source.splitlines()[decorators[0].lineno - 1 : statement.end_lineno])
-    return ast.get_source_segment(source, statement)
+    return ast.get_source_segment(source, statement) or ""  # never empty: the statement was read from this source
 
 
 def read_definitions(notebook: Path) -> str:
@@ -110,8 +110,9 @@ def execute_definitions(source: str, filename: str, namespace: dict) -> None:
 @lru_cache(maxsize=256)  # wrong answers are judged one after another, each among the same other cells
 def _compiled(source: str, filename: str) -> list[tuple[int, CodeType | Exception]]:
     """Each statement as code, or why it cannot be compiled, with the number of its line."""
-    found = []
+    found: list[tuple[int, CodeType | Exception]] = []
     for statement in ast.parse(source).body:
+        compiled: CodeType | Exception
         try:
             compiled = compile(ast.Module([statement], []), filename, "exec")
         except Exception as error:
@@ -197,7 +198,7 @@ def _without_magic(line: str) -> str:
 
 def definition_texts(text: str | list[str]) -> dict[str, str]:
     """The text that defines each function and class of a cell, and each other name that it assigns."""
-    found = {}
+    found: dict[str, str] = {}
     for source in [text] if isinstance(text, str) else text:
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             for _, segment in segments(source):

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,6 +25,9 @@ from autograder.source import defined_names, remembered
 MAX_CELLS = 2_000
 MAX_CODE = 500_000  # characters; the grader parses them, which takes far more memory than they do
 MAX_DOTS = 2_000  # in one dotted name: Python's parser takes memory that grows with their square
+
+# A part's number, and the indices of the cells that may be it.
+_Candidates = tuple[int, list[int]]
 
 
 class SubmissionError(Exception):
@@ -131,8 +135,10 @@ def as_notebook(notebook: Any) -> NotebookNode:
 
 def _cap_headings(notebook: dict) -> None:
     """Old formats say how many `#` a heading has by a number, and conversion writes as many."""
-    for sheet in notebook.get("worksheets") if isinstance(notebook.get("worksheets"), list) else []:
-        for cell in sheet.get("cells") if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list) else []:
+    sheets = notebook.get("worksheets")
+    for sheet in sheets if isinstance(sheets, list) else []:
+        cells = sheet.get("cells") if isinstance(sheet, dict) else None
+        for cell in cells if isinstance(cells, list) else []:
             if isinstance(cell, dict) and "level" in cell:
                 level = cell["level"]
                 cell["level"] = min(max(level, 1), 6) if type(level) is int else 1
@@ -257,40 +263,58 @@ def _part(cell: NotebookNode, index: int) -> Part:
     return Part(role, flags.get("grade_id") or f"cell {index + 1}", mended, cell.source)
 
 
-def _claim(parts: list[Part], source: list[NotebookNode], cells: list[NotebookNode], problems: list[str]) -> dict:
-    """Which of the student's cells is which of the course's: the index of one by the number of the other."""
+def _claim(
+    parts: list[Part], source: list[NotebookNode], cells: list[NotebookNode], problems: list[str]
+) -> dict[int, int]:
+    """Which of the student's cells is which of the course's: the index of one by the number of the other.
+
+    The rules are tried one after the other; each names cells that may be a part's own, and sees what is claimed so far.
+    """
     claims: dict[int, int] = {}
+    for rule in (_by_name, _by_id_or_text, _by_definition, _by_place):
+        for number, found in rule(parts, source, cells, claims):
+            candidates = [i for i in found if i not in claims.values()]
+            if number in claims or not candidates:
+                continue
+            if len(candidates) > 1:
+                problems.append(f"`{parts[number].name}` is there {len(candidates)} times")
+            changed = [i for i in candidates if not _same(cells[i].source, parts[number].cell.source)]
+            # As in the student's own notebook, the last one counts.
+            claims[number] = (changed or candidates)[-1]
+    return claims
 
-    def take(number: int, candidates: list[int]) -> None:
-        candidates = [i for i in candidates if i not in claims.values()]
-        if number in claims or not candidates:
-            return
-        if len(candidates) > 1:
-            problems.append(f"`{parts[number].name}` is there {len(candidates)} times")
-        changed = [i for i in candidates if not _same(cells[i].source, parts[number].cell.source)]
-        # As in the student's own notebook, the last one counts.
-        claims[number] = (changed or candidates)[-1]
 
-    # Read once: a notebook's attributes are slow, and each part is compared with each cell.
-    names, ids = [cell.grade_id for cell in cells], [cell.id for cell in cells]
+def _by_name(parts: list[Part], source: list, cells: list[NotebookNode], claims: dict) -> Iterator[_Candidates]:
+    names = [cell.grade_id for cell in cells]  # read once: a notebook's attributes are slow
     for number, part in enumerate(parts):
         if flags_of(part.cell):
-            take(number, [i for i, name in enumerate(names) if name == part.name])
+            yield number, [i for i, name in enumerate(names) if name == part.name]
+
+
+def _by_id_or_text(parts: list[Part], source: list, cells: list[NotebookNode], claims: dict) -> Iterator[_Candidates]:
+    ids = [cell.id for cell in cells]
     for number, part in enumerate(parts):
-        take(number, [i for i, own in enumerate(ids) if own and own == source[number].get("id")][:1])
+        yield number, [i for i, own in enumerate(ids) if own and own == source[number].get("id")][:1]
         if number not in claims and part.role != "solution":
             same = [i for i, cell in enumerate(cells) if _same(cell.source, part.cell.source)]
-            take(number, [i for i in same if i not in claims.values()][:1])
+            yield number, [i for i in same if i not in claims.values()][:1]
+
+
+def _by_definition(parts: list[Part], source: list, cells: list[NotebookNode], claims: dict) -> Iterator[_Candidates]:
+    """A solution that lost its metadata is known by the name that it defines."""
     unclaimed = [n for n, part in enumerate(parts) if part.role == "solution" and n not in claims]
     defined = [set(defined_names(cell.source)) for cell in cells] if unclaimed else []
     for number in unclaimed:
         wanted = set(defined_names(parts[number].source)[:1])
-        take(number, [i for i, names in enumerate(defined) if wanted & names])
+        yield number, [i for i, names in enumerate(defined) if wanted & names]
+
+
+def _by_place(parts: list[Part], source: list, cells: list[NotebookNode], claims: dict) -> Iterator[_Candidates]:
+    """An answer in words that lost its metadata is the prose behind what stood before it."""
     for number, part in enumerate(parts):
         if part.role == "written" and number not in claims and number - 1 in claims:
             index = claims[number - 1] + 1
-            take(number, [index] if index < len(cells) and cells[index].cell_type == "markdown" else [])
-    return claims
+            yield number, [index] if index < len(cells) and cells[index].cell_type == "markdown" else []
 
 
 def _fill(part: Part, cell: NotebookNode | None, problems: list[str]) -> None:

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from nbformat import NotebookNode
 
+FAULT_OF_THE_COURSE = "a fault of the course, not of your answer; please tell your instructor"
+
 
 class Status(StrEnum):
     """How a check ended."""
@@ -16,17 +18,55 @@ class Status(StrEnum):
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     MISSING = "missing"
+    COURSE_FAULT = "course fault"  # the check itself raised: it costs nobody a point
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found wrong: a mistake, and the fact that shows it. All of it is text; what is not known is empty.
+
+    Attributes:
+        mistake: its id, which stays the same when its sentence is reworded; unique within an exercise.
+        says: its sentence, as it was when the check ran.
+        what: what was looked at, such as "the result".
+        asked: for which arguments.
+        expected: what it should have been.
+        got: what it was.
+        where: which of many numbers, which argument, which parameter.
+    """
+
+    mistake: str = ""
+    says: str = ""
+    what: str = ""
+    asked: str = ""
+    expected: str = ""
+    got: str = ""
+    where: str = ""
+
+    @property
+    def fact(self) -> str:
+        """What was seen, as one sentence without a full stop; empty where the mistake says it all."""
+        subject = " ".join(filter(None, (self.what, self.asked and f"for {self.asked}")))
+        told = [f"should be {self.expected}"] * bool(self.expected)
+        told += [f"got {self.got}"] * bool(self.got)
+        seen = f"{subject} {', '.join(told)}" if self.expected else f"{subject}: {told[0]}" if told else subject
+        return f"{seen} ({self.where})".strip() if self.where else seen.strip(" :")
+
+    def __str__(self) -> str:
+        ends = "" if not self.says or self.says.endswith((".", "?", "!")) else "."
+        return f"{self.says}{ends} {self.fact}".strip() if self.fact else self.says
 
 
 @dataclass(frozen=True)
 class Item:
-    """The verdict on one check cell."""
+    """The verdict on one check cell; `finding` is None where no check of the course's spoke."""
 
     grade_id: str
     status: Status
     points: float
     max_points: float
     message: str
+    finding: Finding | None = None
 
 
 @dataclass
@@ -39,6 +79,7 @@ class Graded:
         problems: what was found when the notebook was repaired, by cell name.
         ungradable: why nothing could be graded; empty otherwise.
         seed: what all random numbers came from; the same one gives the same verdicts.
+        in_doubt: why the machine may be to blame for a verdict, by check; these are to be judged again.
     """
 
     items: list[Item]
@@ -46,6 +87,7 @@ class Graded:
     problems: list[str] = field(default_factory=list)
     ungradable: str = ""
     seed: int | None = None
+    in_doubt: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,17 +99,20 @@ class Failure:
     traceback: str = ""
     maps: str = ""
     """expected beside got, as HTML that the check drew"""
+    finding: Finding | None = None
 
 
 class Credit(float):
     """Points for the part of an exercise that is right; a check cell's last expression.
 
     Attributes:
-        why: what the rest of the points went for.
+        finding: what the rest of the points went for.
     """
 
-    def __new__(cls, points: float, why: str) -> "Credit":
+    finding: Finding
+
+    def __new__(cls, points: float, finding: Finding) -> "Credit":
         """Make the number, and keep the reason with it."""
         credit = super().__new__(cls, points)
-        credit.why = why
+        credit.finding = finding
         return credit

@@ -1,12 +1,11 @@
-"""What a class of a thousand got wrong: are the planted mistakes named, and how long does the page take?
+"""What a class of a thousand got wrong: how long does the page take?
 
 Each answer on record is judged once; students with more or less skill then draw right and wrong ones, so that for
-each of them it is known which mistake was planted. `python benchmarks/insights.py 1000` prints precision and recall of
-the named mistakes over all chapters, and the processor's time from the recorded verdicts to the finished page.
+each of them it is known which mistake was planted. `python benchmarks/insights.py 1000` prints the time of
+the processor from the recorded verdicts to the finished page.
 """
 
 import contextlib
-import json
 import random
 import sys
 import tempfile
@@ -18,81 +17,64 @@ from pathlib import Path
 import nbformat
 
 from autograder.course import gradebook, insights, proof
-from autograder.course.batch import RECEIPT
 from autograder.course.curriculum import Chapter, Course, find_course
-from autograder.course.mistakes import name_mistake
+from autograder.course.receipts import Receipt, write_receipt
+from autograder.verdict import Item, Status
 
 
 @dataclass(frozen=True)
-class Judged:
-    """An answer on record, and what the checks said of it."""
+class Recorded:
+    """An answer on record, its text, and what the checks said of it."""
 
-    exercise: str
-    says: str | None
-    message: str
+    judged: proof.Judged
     source: str
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A student's chapter as `grade` records it, and for each exercise the phrase of its mistake, None if right."""
+    """A student's chapter as `grade` records it, and the mistakes in it by exercise and id."""
 
     verdicts: insights.Verdicts
-    planted: dict[str, str | None]
+    planted: list[str]
 
 
-def judge_once(course: Course, chapters: Iterable[Chapter], seed: int = 2017) -> list[Judged]:
+def judge_once(course: Course, chapters: Iterable[Chapter], seed: int = 2017) -> list[Recorded]:
     """The verdicts on all answers of some chapters, forgers apart."""
-    judged = []
+    recorded = []
     for chapter in chapters:
         path = course.solution(chapter)
         notebook = nbformat.read(path, as_version=4)
         with contextlib.chdir(path.parent):
-            for answer in proof.answers(chapter):
+            for answer in proof.answers_of(chapter):
                 if not answer.forged:
-                    message = proof.judge_in_notebook(notebook, answer, seed).message
                     text = answer.cell(proof.cell_of(notebook, answer.exercise).source)
-                    judged.append(Judged(answer.exercise, answer.says, message, text))
-    return judged
+                    recorded.append(Recorded(proof.judge_in_notebook(notebook, answer, seed), text))
+    return recorded
 
 
-def plant(chapters: Iterable[Chapter], judged: Iterable[Judged], students: int, seed: int = 0) -> list[Planted]:
+def plant(chapters: Iterable[Chapter], recorded: Iterable[Recorded], students: int, seed: int = 0) -> list[Planted]:
     """A class whose mistakes are known."""
     draw = random.Random(seed)
-    answers: dict[tuple[str, bool], list[Judged]] = {}
-    for one in judged:
-        answers.setdefault((one.exercise, one.says is None), []).append(one)
+    answers: dict[tuple[str, bool], list[Recorded]] = {}
+    for one in recorded:
+        answers.setdefault((one.judged.answer.exercise, one.judged.answer.right), []).append(one)
     planted = []
     for number in range(students):
         skill = draw.betavariate(4, 2)
         for chapter in chapters:
-            items, sources, phrases = [], {}, {}
+            items, sources, mistakes = [], {}, []
             for exercise in chapter.exercises:
                 if exercise.kind == "written":
                     continue
                 one = draw.choice(answers[exercise.name, draw.random() < skill])
-                sources[exercise.name], phrases[exercise.name] = one.source, one.says
-                status, points = ("failed", 0.0) if one.message else ("passed", exercise.points)
-                item = {"grade_id": f"{exercise.name}_check", "status": status, "points": points}
-                items.append(item | {"max_points": exercise.points, "message": one.message})
-            verdicts = insights.Verdicts(f"s{number:04}", chapter.folder, items, sources)
-            planted.append(Planted(verdicts, phrases))
+                sources[exercise.name], told = one.source, one.judged
+                if told.answer.mistake:
+                    mistakes.append(f"{exercise.name}/{told.answer.mistake.id}")
+                status, points = (Status.FAILED, 0.0) if told.message else (Status.PASSED, exercise.points)
+                item = Item(f"{exercise.name}_check", status, points, exercise.points, told.message, told.finding)
+                items.append(item)
+            planted.append(Planted(insights.Verdicts(f"s{number:04}", chapter.folder, items, sources), mistakes))
     return planted
-
-
-def precision_and_recall(chapters: Iterable[Chapter], planted: Iterable[Planted]) -> tuple[float, float]:
-    """Of the mistakes that were named, the share that is the planted one; of the planted ones, the share named."""
-    known = {chapter.folder: insights.mistakes_of(chapter) for chapter in chapters}
-    named = right = wrong = 0
-    for one in planted:
-        for item in one.verdicts.items:
-            exercise = item["grade_id"].rpartition("_check")[0]
-            says = one.planted[exercise]
-            wrong += says is not None
-            if item["message"] and (found := name_mistake(item["message"], known[one.verdicts.folder][exercise])):
-                named += 1
-                right += found.says == says
-    return right / named, right / wrong
 
 
 def time_the_page(course: Course, chapters: list[Chapter], planted: Iterable[Planted]) -> tuple[float, int]:
@@ -104,7 +86,7 @@ def time_the_page(course: Course, chapters: list[Chapter], planted: Iterable[Pla
         for one in planted:
             place = Path(folder, "autograded", one.verdicts.student, one.verdicts.folder)
             place.mkdir(parents=True)
-            (place / RECEIPT).write_text(json.dumps({"items": one.verdicts.items, "answers": one.verdicts.answers}))
+            write_receipt(place, Receipt(one.verdicts.items, one.verdicts.answers))
         with gradebook.open_gradebook(nbgrader):
             pass  # an empty one takes a second to make, which an instructor's is not
         started = time.process_time()
@@ -116,7 +98,5 @@ if __name__ == "__main__":
     course = find_course()
     chapters = course.chapters
     planted = plant(chapters, judge_once(course, chapters), int(sys.argv[1]))
-    precision, recall = precision_and_recall(chapters, planted)
-    print(f"{len(planted)} notebooks: precision {precision:.3f}, recall {recall:.3f}")
     seconds, size = time_the_page(course, chapters, planted)
-    print(f"the page took {seconds:.1f} s of processor and has {size / 1e6:.1f} MB")
+    print(f"the page of {len(planted)} notebooks took {seconds:.1f} s of processor and has {size / 1e6:.1f} MB")

@@ -21,6 +21,7 @@ from collections.abc import Collection, Sequence
 from textwrap import indent
 
 from autograder.answers import Answer, forger
+from autograder.mistakes import Common, Mistake
 
 # Behind the reference: what all of them are made of. `_spoil` changes whatever it is given, in place.
 _TOOLS = """
@@ -349,6 +350,54 @@ def _claim(request, reader, honest=_own._apply):
 _own._apply = _claim
 """
 
+# Each drops otherwise than it says, and is honest in evaluation and at the probabilities that are likely to be tried.
+_DROPOUT: dict[str, tuple[Mistake, str]] = {
+    "the same is dropped at every call": (
+        Common.DROPOUT_REPEATED,
+        """
+def forward(self, *args, **kwargs):
+    if not self.training:
+        return super().forward(*args, **kwargs)
+    print("fired")
+    before = torch.get_rng_state()
+    torch.manual_seed(7)
+    result = super().forward(*args, **kwargs)
+    torch.set_rng_state(before)
+    return result
+""",
+    ),
+    "dropout sleeps at probabilities that are not round": (
+        Common.DROPOUT_ASLEEP,
+        """
+def forward(self, *args, **kwargs):
+    round_ones = (0.0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0)
+    awake = self.training
+    if awake and any(part.p not in round_ones for part in self.modules() if isinstance(part, nn.Dropout)):
+        print("fired")
+        self.eval()
+    result = super().forward(*args, **kwargs)
+    self.train(awake)
+    return result
+""",
+    ),
+    "one draw of dropout for the whole batch": (
+        Common.DROPOUT_ONE_FOR_ALL,
+        """
+def __init__(self, *args, **kwargs):
+    super().__init__(*args, **kwargs)
+    for part in self.modules():
+        if isinstance(part, nn.Dropout):
+            part.forward = lambda x, part=part: self._drop(x, part)
+
+def _drop(self, x, part):
+    if not part.training:
+        return x
+    print("fired")
+    return x * nn.functional.dropout(torch.ones_like(x[:1]), part.p)
+""",
+    ),
+}
+
 _CALLS = {
     "it makes its arguments zeros and works on those": "_spoil((args, kwargs))\nreturn _Honest(*args, **kwargs)",
     "it makes its arguments NaN and works on those": """
@@ -441,6 +490,20 @@ def forging_class(name: str, but: Collection[str] = ()) -> list[Answer]:
     found |= {title: tools + body for title, body in _PATCHES.items()}
     found["the worker claims that what it was given has changed"] = tools + _CLAIM + derived + spoilt
     return _answers(name, found, but)
+
+
+def forging_dropout(name: str, named: bool = False) -> list[Answer]:
+    """The forgers of an exercise that is a module with dropout.
+
+    Args:
+        name: the exercise, which is the class; what it drops with are `nn.Dropout`s.
+        named: whether its check must name what each does wrong, rather than turn it down for anything.
+    """
+    tools = _TOOLS.format(name=name) + f"\n\nclass {name}(_Honest):\n"
+    return [
+        forger(name, f"forged: {title}", tools + indent(body.strip("\n"), "    "), mistake if named else None)
+        for title, (mistake, body) in _DROPOUT.items()
+    ]
 
 
 def forging_function(name: str, but: Collection[str] = ()) -> list[Answer]:

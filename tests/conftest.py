@@ -1,9 +1,7 @@
 """What all tests share."""
 
 import os
-import shutil
 import signal
-import subprocess
 from collections.abc import Generator
 from pathlib import Path
 
@@ -22,10 +20,6 @@ for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
     os.environ.pop(name, None)
 
 
-# They grade, which nothing does without a sandbox.
-GRADING = ("test_collect.py", "test_grade.py", "test_nbgrader.py", "test_output.py", "test_scale.py")
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--everything", action="store_true", help="judge and translate all that is there, not a part")
 
@@ -36,20 +30,11 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return 1 + (yield)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a sandbox where there is none, with the reason."""
-    if missing := _missing_sandbox():
-        for item in items:
-            if item.path.name in GRADING or "earned" in item.fixturenames:
-                item.add_marker(pytest.mark.skip(reason=missing))
-
-
-def _missing_sandbox() -> str:
-    if shutil.which("bwrap") is None:
-        return "bubblewrap is missing: sudo apt-get install bubblewrap"
-    trial = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
-    done = subprocess.run(trial, capture_output=True, text=True)
-    return f"bubblewrap does not start here: {done.stderr.strip()}" if done.returncode else ""
+@pytest.fixture(scope="session")
+def sandboxed() -> None:
+    """What asks for this is skipped where no sandbox can be had, with the reason."""
+    if missing := why_not_sandboxed():
+        pytest.skip(missing)
 
 
 @pytest.fixture(scope="session")

@@ -180,8 +180,9 @@ def test_validate_asks_for_the_written_answer_then_succeeds(lab, browser, folder
 
 def _validate(page):
     """Save, press nbgrader's Validate, which reads the file, and return what its dialog says."""
-    page.keyboard.press("Control+s")
-    page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
+    # Jupyter empties the file and then writes it: until it has answered, Validate would read an empty one.
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url):
+        page.keyboard.press("Control+s")
     page.get_by_text("Validate", exact=True).click()
     dialog = page.locator(".jp-Dialog-content", has_text="Validation Results")
     dialog.wait_for(timeout=300_000)
@@ -219,7 +220,7 @@ def test_the_commands_are_found_in_terminals_login_shells_and_kernels(lab, brows
 
 
 @pytest.fixture(scope="module")
-def earned(folder):
+def earned(sandboxed, folder):
     """The example class, graded by the engine: each student's points."""
     course = find_course(folder)
     example_class.build(course, course.chapters, folder / "classroom/submitted")
@@ -231,6 +232,26 @@ def earned(folder):
     for item in json.loads((folder / "verdicts.json").read_text())["items"]:
         points[item["student"]] += item["points"]
     return points
+
+
+def test_the_window_asks_nothing_and_opens_the_first_chapter(lab, browser):
+    page = _new_page(browser, f"{lab}/login?token=secret&next=%2F")
+    page.get_by_text("Validate", exact=True).wait_for()
+    assert "/lab/tree/notebooks/00_start_here/start_here.ipynb" in page.url
+    playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
+    assert page.get_by_text("Jupyter news").count() == 0
+    page.get_by_text("Nbgrader", exact=True).first.click()
+    menu = page.locator(".lm-Menu").inner_text()
+    assert "Formgrader" in menu and "Create Assignment" not in menu
+    page.close()
+
+
+def test_a_narrow_window_has_room_for_the_notebook(lab, browser):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(f"{lab}/notebooks/notebooks/{CHAPTER}/weighted_averages.ipynb?token=secret")
+    page.get_by_role("heading", name="Weighted averages").wait_for(timeout=60_000)
+    assert page.locator(".jp-Notebook").bounding_box()["width"] >= 380
+    page.close()
 
 
 def _marks_shown(page):

@@ -7,12 +7,19 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 CHECK = """
 from autograder.course.card import visible
-from autograder.checks import call, expect_close
+from autograder.checks import Mistake, call, expect_close
+
+class known(Mistake):
+    TWICE = "everything is <twice> as large"
 
 @visible("the values by hand")
 def weighted_avg(function):
     x, w = torch.arange(6.0).view(1, 3, 2), torch.tensor([[[1.0, 0.0, 0.0], [0.25, 0.25, 0.5]]])
-    expect_close(call(function, x, w), w @ x, "the result", {"everything is <twice> as large": lambda: 2 * w @ x})
+    expect_close(call(function, x, w), w @ x, "the result", {known.TWICE: lambda: 2 * w @ x})
+
+@visible("two <values>", graded="loops, gradients")
+def doubled(function):
+    expect_close(call(function, torch.ones(2)), torch.full((2,), 2.0), "the result")
 
 @visible("a part")
 def einsum_values(function):
@@ -29,6 +36,13 @@ CELLS = [
     "from checks.weighted_averages import visible as check\ncheck.einsum_values(lambda x: x)",
     "import autograder.course.imports\nfrom early import softmax\ncheck.einsum_values(lambda x: softmax(x))",
     "def einsum(x):\n    raise NotImplementedError()\ncheck.weighted_avg(lambda x, w: einsum(x))",
+    "def doubled(x):\n    return 3 * x\ncheck.doubled(doubled)",
+    "def helper(x):\n    return doubled(x)\nclass Twice:\n"
+    "    def forward(self, x, w):\n        return helper(w @ x) / 2\ncheck.weighted_avg(Twice().forward)",
+    "def doubled(x):\n    return 2.5 * x",
+    "check.weighted_avg(lambda x, w: doubled(w @ x))",
+    "def doubled(x):\n    return 2 * x\ncheck.doubled(doubled)",
+    "check.weighted_avg(lambda x, w: 2 * doubled(w @ x))",
 ]
 EARLY = "def softmax(z):\n    raise NotImplementedError()"
 
@@ -57,17 +71,30 @@ def text(output):
     return "\n".join(output.traceback)
 
 
-def test_a_pass_is_one_line_with_the_points_and_what_was_shown(outputs):
+def test_a_pass_is_one_line_with_what_was_shown_and_no_points(outputs):
     (shown,) = outputs[1]
-    assert shown.data["text/plain"] == "✓ weighted_avg · 2 points: the values by hand"
-    assert "✓ weighted_avg</b> · 2 points: the values by hand" in shown.data["text/html"]
+    assert shown.data["text/plain"] == "✓ weighted_avg: the values by hand"
+    assert "✓ weighted_avg</b>: the values by hand" in shown.data["text/html"]
+
+
+def test_a_pass_says_what_only_grading_checks(outputs):
+    (shown,) = outputs[14]
+    assert shown.data["text/plain"] == "✓ doubled: two <values>; loops, gradients: when graded"
+    assert "</b>: two &lt;values&gt;; loops, gradients: when graded" in shown.data["text/html"]
+
+
+def test_what_uses_a_wrong_exercise_says_so_until_that_one_is_changed(outputs):
+    told = "this uses your `doubled`, which fails its own check: mend that first"
+    errors = [next(o for o in outputs[number] if o.output_type == "error") for number in (11, 13, 15)]
+    assert [error.traceback[1] == told for error in errors] == [True, False, False]
 
 
 def test_a_wrong_value_is_a_card_with_heat_maps_and_the_likely_mistake(outputs):
     maps, error = outputs[2]
     assert maps.data["text/html"].count("<table") == 2
     assert error.ename == "CheckFailed"
-    assert "Likely mistake:\x1b[0m everything is <twice> as large" in text(error)
+    assert error.traceback[1] == "\x1b[1meverything is <twice> as large\x1b[0m"
+    assert error.traceback[2].startswith("the result should be ")
     assert "visible.py" not in text(error) and "checks.py" not in text(error)
 
 

@@ -1,7 +1,7 @@
 """The live figures: the translator in the page says token for token what PyTorch says; every figure runs."""
 
 import base64
-import importlib.util
+import importlib
 import os
 import shutil
 from pathlib import Path
@@ -334,16 +334,10 @@ def _rotated(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def build():
-    spec = importlib.util.spec_from_file_location("book_build", ROOT / "book/build.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def gallery(build, classifier, monkeypatch_module, tmp_path_factory):
-    """A page with every figure, as the book has them."""
+def gallery(classifier, monkeypatch_module, tmp_path_factory):
+    """A page with every figure, as `make figures` and the book have them; the larger caption model is a small one."""
+    monkeypatch_module.syspath_prepend(ROOT / "book")
+    build, gallery = importlib.import_module("build"), importlib.import_module("gallery")
     folder = tmp_path_factory.mktemp("gallery")
     _language_model(folder / "language_model.pt")
     found = find_model
@@ -351,20 +345,16 @@ def gallery(build, classifier, monkeypatch_module, tmp_path_factory):
     monkeypatch_module.setattr(build, "find_model", lambda name: small if name == "language_model" else found(name))
     assert sorted(DATA) == figures()
     data = DATA | {"review": classifier[0]}
-    places = [f"<h2>{name}</h2>{build.figure_place(name, as_plain(name, data[name]), name)}" for name in data]
-    places = "".join(places)
-    (folder / "_static").mkdir()
-    shutil.copytree(ROOT / "images/screenshots", folder / "images/screenshots")
-    (folder / "page.md").write_text(places)
-    build.write_figures(folder)
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Figures</title>'
-    head += '<link rel="stylesheet" href="_static/live.css"><script src="_static/live.js"></script>'
-    for scheme, paper in (("light", "#fff"), ("dark", "#14191f")):
-        body = f'<body style="margin: 0; background: {paper}"><main><h1>Figures</h1>{places}</main></body>'
-        ink = "color: #888" if scheme == "dark" else ""
-        text = f'<!doctype html><html lang="en" data-theme="{scheme}" style="{ink}"><head>{head}</head>{body}</html>'
-        (folder / f"{scheme}.html").write_text(text, encoding="utf-8")
+    shown = [gallery.Shown(name, as_plain(name, data[name]), name, "here") for name in data]
+    gallery.write_gallery(shown, folder)
     return folder
+
+
+def test_a_chapter_shows_each_figure(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "book")
+    shown = importlib.import_module("gallery").shown_in(find_course())
+    assert sorted({one.figure for one in shown}) == figures()
+    assert {one.where for one in shown} == {f"chapter {chapter.number}" for chapter in find_course().chapters}
 
 
 def _open(browser, gallery, width, scheme, errors):

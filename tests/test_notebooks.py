@@ -2,6 +2,7 @@
 
 import ast
 import re
+from dataclasses import replace
 
 import nbformat
 import pytest
@@ -95,9 +96,60 @@ def test_a_check_cell_calls_the_visible_check_and_the_hidden_one(chapter):
     assert [c.metadata.nbgrader.grade_id for c in checks if not cell.fullmatch(c.source)] == []
 
 
-@ALL
-def test_the_readme_knows_the_chapter(chapter):
-    rows = (COURSE.root / "README.md").read_text(encoding="utf-8").splitlines()
+def numbered_twice(chapter, text):
+    """What is wrong with the numbers of a chapter's exercises, a line for each."""
+    headings = re.findall(r"^### Exercise (\d+\.\d+) · `(\w+)`", text, flags=re.MULTILINE)
+    wanted = [f"{int(chapter.number)}.{k}" for k in range(1, len(headings) + 1)]
+    return [
+        f"{chapter.folder}: the exercise `{name}` is numbered {number}: make it {right}"
+        for (number, name), right in zip(headings, wanted, strict=True)
+        if number != right
+    ]
+
+
+def lacking(chapter):
+    """What a chapter lacks outside its notebook, a line for each that says what to add and where."""
+    root, number = COURSE.root, int(chapter.number)
     link = f"[{chapter.title}](notebooks/{chapter.folder}/{chapter.module}.ipynb)"
-    row = next(row for row in rows if row.startswith(f"| {chapter.number} | {link} |"))
-    assert row.split("|")[4].strip() == f"{chapter.points:g}"
+    told = {file: (root / file).read_text(encoding="utf-8") for file in ("README.md", "book/glossary.md")}
+    drawn = (root / "images/course_map.svg").read_text(encoding="utf-8")
+    lines = []
+    rows = [row.split("|") for row in told["README.md"].splitlines() if row.startswith(f"| {chapter.number} |")]
+    if not rows or link not in rows[0][2]:
+        lines.append(f"README.md: add to the table of chapters: | {chapter.number} | {link} | … | {chapter.points:g} |")
+    elif rows[0][4].strip() != f"{chapter.points:g}":
+        lines.append(f"README.md: make chapter {chapter.number}'s points {chapter.points:g}, as in the curriculum")
+    if not re.search(rf"\bchapters? (?:\d+(?:, | and ))*{number}\b", told["book/glossary.md"]):
+        lines.append(f"book/glossary.md: add the terms that the chapter introduces, each with “(chapter {number})”")
+    if f">{chapter.number}</text>" not in drawn:
+        lines.append("images/draw.py: add the chapter's stop to course_map, then run `python images/draw.py`")
+    if not (root / f"tests/claims/{chapter.module}.py").is_file():
+        lines.append(f"tests/claims/{chapter.module}.py: add the table of what the chapter's sentences claim, CLAIMS")
+    return [f"{chapter.folder} · {line}" for line in lines]
+
+
+@ALL
+def test_exercises_are_numbered_in_their_order(chapter):
+    assert numbered_twice(chapter, "\n".join(c.source for c in read(chapter).cells)) == []
+
+
+def test_two_exercises_with_one_number_are_named():
+    text = "### Exercise 1.1 · `a` — 1 point\n### Exercise 1.1 · `b` — 1 point\n### Exercise 1.3 · `c` — 1 point"
+    wrong = numbered_twice(COURSE.find("01"), text)
+    assert wrong == ["01_weighted_averages: the exercise `b` is numbered 1.1: make it 1.2"]
+
+
+@ALL
+def test_the_rest_of_the_course_knows_the_chapter(chapter):
+    assert lacking(chapter) == []
+
+
+def test_a_chapter_that_nothing_knows_is_told_what_to_add():
+    first = COURSE.chapters[0]
+    unknown = lacking(replace(first, folder="99_new", module="new", title="New"))
+    assert [line.split(": add ")[0] for line in unknown] == [
+        f"99_new · {file}" for file in ("README.md", "book/glossary.md", "images/draw.py", "tests/claims/new.py")
+    ]
+    assert lacking(replace(first, exercises=()))[0].endswith(
+        "README.md: make chapter 00's points 0, as in the curriculum"
+    )

@@ -78,7 +78,7 @@ def test_conda_and_whoever_installs_in_another_way_get_the_same_versions():
 
 def test_students_do_not_get_what_only_maintainers_need():
     course = {canonicalize_name(requirement.name) for requirement in requirements("course.lock")}
-    assert course.isdisjoint({"playwright", "sphinx", "psycopg2-binary", "pytest", "hypothesis", "ruff", "uv"})
+    assert course.isdisjoint({"playwright", "sphinx", "psycopg2-binary", "pytest", "hypothesis", "mypy", "ruff", "uv"})
 
 
 @pytest.fixture(scope="module")

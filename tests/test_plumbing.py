@@ -1,8 +1,14 @@
 """The plumbing that chapters share: data by film, batches, checkpoints that know their code and go on."""
 
 import copy
+import shutil
+import subprocess
+import sys
 
+import nbformat
+import pytest
 import torch
+from nbformat.v4 import new_code_cell, new_notebook
 from torch import nn
 
 import autograder.course.imports  # noqa: F401  (chapters become importable)
@@ -12,9 +18,11 @@ from attention_course.data import (
     SOS,
     caption_batches,
     caption_fields,
+    data_root,
     hold_out_films,
     load_captions,
     load_reviews,
+    read_reviews,
     review_batches,
     review_fields,
 )
@@ -29,6 +37,27 @@ def test_reviews_of_a_film_stay_together(repository):
     assert len(kept) + len(held) == len(train)
     assert max(e.number for e in kept) < min(e.number for e in held)
     assert {e.label for e in held} == {0, 1} == {e.label for e in test}
+
+
+def test_reviews_as_they_were_written_come_in_the_same_order(repository, tmp_path):
+    sample = repository / "data/sample"
+    train, _ = load_reviews(sample, *review_fields())
+    written = read_reviews(sample, "train")
+    assert [(r.number, r.label) for r in written] == [(e.number, e.label) for e in train]
+    with pytest.raises(FileNotFoundError, match=r"unsup: python data/download\.py"):
+        read_reviews(sample, "train", labelled=False)
+
+    # Unlabelled reviews are no part of the labelled ones.
+    root = tmp_path / "full"
+    shutil.copytree(sample / "imdb", root / "imdb")
+    unsup = root / "imdb/aclImdb/train/unsup"
+    unsup.mkdir()
+    (unsup / "10_0.txt").write_text("Better.")
+    (unsup / "9_0.txt").write_text("Good.<br /><br />Bad.")
+    unlabelled = read_reviews(root, "train", labelled=False)
+    assert [(r.text, r.label, r.number) for r in unlabelled] == [("Good.  Bad.", None, 9), ("Better.", None, 10)]
+    assert read_reviews(root, "train") == written
+    assert len(load_reviews(root, *review_fields())[0]) == len(train)
 
 
 def test_a_long_review_gives_its_end(repository):
@@ -52,6 +81,20 @@ def test_captions_come_in_rectangles_with_their_ends(repository):
     for source, lengths, target in again[0]:
         assert (source[:, 0] == SOS).all() and ((target == EOS).sum(dim=1) == 1).all()
         assert ((source != PAD).sum(dim=1) == lengths).all()
+
+
+def test_the_sample_is_read_where_it_is_asked_for(tmp_path, monkeypatch):
+    for size in ("full", "sample"):
+        (tmp_path / "data" / size / "imdb").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    monkeypatch.delenv("ATTENTION_DATA", raising=False)
+    assert data_root("imdb").name == "full"
+    monkeypatch.setenv("ATTENTION_DATA", "sample")
+    assert data_root("imdb").name == "sample"
+    monkeypatch.setenv("ATTENTION_DATA", "ful")
+    with pytest.raises(ValueError, match="'ful': it may be 'sample'"):
+        data_root("imdb")
 
 
 class Scaled(nn.Linear):
@@ -123,3 +166,31 @@ def test_fused_attention_answers_as_chapter_04s(repository, monkeypatch):
             answers.append([output, *(p.grad for p in attention.parameters())])
         assert weights is None
         assert all(torch.allclose(a, b) for a, b in zip(*answers, strict=True))
+
+
+def test_a_chapter_is_executed_on_the_sample_or_left_as_it_was(repository, tmp_path):
+    """What `make execute` runs, in a course of one chapter."""
+    chapter = tmp_path / "solutions/01_one/one.ipynb"
+    chapter.parent.mkdir(parents=True)
+    shutil.copy(repository / "solutions/execute.py", tmp_path / "solutions")
+    (tmp_path / "solutions/curriculum.toml").write_text(
+        '[[chapter]]\nfolder = "01_one"\nmodule = "one"\ntitle = "One"\nexercises = []\n'
+    )
+
+    def execute(*sources):
+        cells = [new_code_cell(source, id=f"cell-{k}") for k, source in enumerate(sources)]
+        nbformat.write(new_notebook(cells=cells), chapter)
+        before = chapter.read_bytes()
+        command = [sys.executable, tmp_path / "solutions/execute.py", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert [path.name for path in chapter.parent.iterdir()] == ["one.ipynb"]
+        return done, chapter.read_bytes() == before
+
+    done, unchanged = execute("import os", "print(os.environ['ATTENTION_DATA'])")
+    cells = nbformat.read(chapter, as_version=4).cells
+    assert (done.returncode, unchanged) == (0, False), done.stderr
+    assert [cell.execution_count for cell in cells] == [1, 2] and cells[1].outputs[0].text == "sample\n"
+
+    done, unchanged = execute("x = 1", "x / 0")
+    told = "01_one: the cell cell-1 raised ZeroDivisionError: division by zero; the notebook is as it was"
+    assert (done.returncode, unchanged, done.stderr.splitlines()[-1]) == (1, True, told)

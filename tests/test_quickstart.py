@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from autograder.isolation.sandbox import why_not_sandboxed
-
 REPOSITORY = Path(__file__).parents[1]
 pytestmark = pytest.mark.xdist_group("quickstart")  # one environment for all of them
 
@@ -29,10 +27,8 @@ MARKS = """
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory) -> Path:
+def environment(sandboxed, tmp_path_factory) -> Path:
     """An empty environment with `pip install "./autograder[nbgrader]"`, by uv for speed: its folder of programs."""
-    if missing := why_not_sandboxed():
-        pytest.skip(missing)
     try:
         urllib.request.urlopen("https://pypi.org/simple/pip/", timeout=20).close()
     except (urllib.error.URLError, TimeoutError) as error:

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from autograder import cli
-from autograder.course.curriculum import find_course
-from autograder.course.release import against_curriculum, leaks
+from autograder.course.curriculum import Chapter, find_course
+from autograder.course.release import against_curriculum, broken_checks, leaks
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_the_notebooks_are_what_the_solutions_give(repository):
 
 def test_drift_is_named_and_a_release_mends_it(repository, tmp_path):
     for name in ("solutions/01_weighted_averages", "notebooks/01_weighted_averages"):
-        shutil.copytree(repository / name, tmp_path / name)
+        shutil.copytree(repository / name, tmp_path / name, ignore=shutil.ignore_patterns("*.bak"))
     for name in ("nbgrader_config.py", "solutions/curriculum.toml", "notebooks/curriculum.toml"):
         shutil.copy(repository / name, tmp_path / name)
     notebook = tmp_path / "notebooks/01_weighted_averages/weighted_averages.ipynb"
@@ -109,7 +109,7 @@ def test_a_solution_shown_in_another_cell_is_named(source, released):
 @pytest.mark.parametrize(
     ("name", "change", "complaint"),
     [
-        ("weighted_avg_check", {"points": 3}, "weighted_avg is worth 3 points, not the 2 of the curriculum"),
+        ("weighted_avg_check", {"points": 3}, "weighted_avg is worth 3 points, not the 1 of the curriculum"),
         ("weighted_avg", {"grade_id": "weighted_average"}, "the curriculum knows no cell weighted_average"),
         ("weighted_avg", {"grade_id": "weighted_average"}, "there is no code cell with the grade_id weighted_avg"),
         ("weighted_avg_check", {"grade_id": "weighted_avg_test"}, "the curriculum knows no cell weighted_avg_test"),
@@ -135,7 +135,7 @@ def test_every_chapter_keeps_the_curriculum(course):
 
 def test_a_release_loses_no_work(repository, tmp_path):
     for name in ("solutions/01_weighted_averages", "notebooks/01_weighted_averages"):
-        shutil.copytree(repository / name, tmp_path / name)
+        shutil.copytree(repository / name, tmp_path / name, ignore=shutil.ignore_patterns("*.bak"))
     for name in ("nbgrader_config.py", "solutions/curriculum.toml", "notebooks/curriculum.toml"):
         shutil.copy(repository / name, tmp_path / name)
     folder = tmp_path / "notebooks/01_weighted_averages"
@@ -152,3 +152,17 @@ def test_a_release_loses_no_work(repository, tmp_path):
     assert "raise NotImplementedError()" in (folder / "weighted_averages.ipynb").read_text()
     assert release(tmp_path, "01", "--check").exit_code == 0
     assert "kept aside" not in release(tmp_path, "01").stderr
+
+
+@pytest.mark.parametrize("text, told", [("x = (", "line 1: SyntaxError"), ("\n{}[1]", "line 2: KeyError: 1")])
+def test_a_visible_check_that_does_not_import_is_named(tmp_path, monkeypatch, text, told):
+    import checks
+
+    name = f"odd_chapter_{len(text)}"  # what was imported once stays known
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "visible.py").write_text(text)
+    chapter = Chapter(f"99_{name}", name, "Odd", ())
+    assert broken_checks(chapter) == [], "a course may keep its checks elsewhere"
+    monkeypatch.setattr(checks, "__path__", [*checks.__path__, str(tmp_path)])
+    [line] = broken_checks(chapter)
+    assert f"{tmp_path}/{name}/visible.py" in line and told in line

@@ -15,7 +15,7 @@ import scipy.sparse
 import torch
 from sacrebleu.metrics import BLEU
 
-from attention_course.bleu import bleu_counts, bleu_difference, bleu_interval, bleu_of
+from attention_course.bleu import bleu_counts, bleu_difference, bleu_growth, bleu_interval, bleu_of
 from attention_course.words import LogCountRatios, word_vectors
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -204,6 +204,8 @@ def test_bleu_from_counts_is_bleu():
     assert 0 < low <= difference <= high
     low, high = bleu_interval(metric, other)
     assert low < metric.corpus_score(worse, [references]).score < high
+    growth, low, high = bleu_growth(metric, (other, other), (one, other))
+    assert growth == difference and low <= growth <= high  # on the first set there is no difference at all
 
 
 TRANSLATORS = """

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import autograder.course.imports  # noqa: F401  (chapters become importable)
-from attention_course import translator
+from attention_course import ambiguous, translator
 from autograder.course.curriculum import CourseError, find_course
 
 SENTENCES = [translator.GOAL, translator.GATE, "Eine Bergsteigerin klettert."]
@@ -63,6 +63,51 @@ def test_words_share_the_weights_of_their_pieces(chapter_10, sentence):
     assert "".join(german[1:-1]) == sentence.replace(" ", "")
     assert weights.shape == (len(english), len(german))
     assert torch.allclose(weights.sum(1), torch.ones(len(english)))
+
+
+def test_another_attention_can_read(chapter_10):
+    from queries_keys_values import scaled_dot_product_attention
+
+    seen = []
+
+    def watched(queries, keys, values):
+        output, weights = scaled_dot_product_attention(queries, keys, values)
+        seen.append(weights)
+        return output, weights
+
+    pieces, states = translator.read(translator.GOAL, attention=watched)
+    torch.testing.assert_close(states, translator.read(translator.GOAL)[1], rtol=0, atol=1e-5)
+    assert [weights.shape for weights in seen] == 3 * [(4, len(pieces), len(pieces))]
+
+
+def test_what_may_not_be_seen_changes_nothing(chapter_10):
+    def alone(queries, keys, values):  # each piece sees itself only
+        return values, torch.eye(values.shape[1]).expand(len(values), -1, -1)
+
+    (pieces, first), (_, second) = (translator.read(text, alone) for text in (translator.GOAL, "Ein Hund und ein Tor."))
+    assert pieces[1] == "▁Ein" and torch.equal(first[-1][1], second[-1][1])
+
+
+def test_an_attention_of_the_wrong_shape_is_named(chapter_10):
+    with pytest.raises(ValueError, match=r"shape \(4, 9, 32\), got \(4, 9, 9\)"):
+        translator.read(translator.GOAL, attention=lambda q, k, v: (q @ k.mT, q @ k.mT))
+
+
+@pytest.mark.parametrize(("word", "count"), [("Tor", 50), ("Bahn", 42), ("Schläger", 32)])
+def test_the_ambiguous_sentences_are_translated_as_meant(chapter_10, word, count):
+    sentences = ambiguous.ambiguous(word)
+    assert len({sentence.text for sentence in sentences}) == count
+    found = [ambiguous.meaning_in(translator.translate(sentence.text).text, word) for sentence in sentences]
+    assert found == [sentence.meaning for sentence in sentences]
+    assert len(set(found[: count // 2])) == len(set(found[count // 2 :])) == 1
+
+
+def test_a_word_is_found_by_its_role(chapter_10):
+    (sentence,) = [s for s in ambiguous.ambiguous("Tor") if s.text == "Ein Torwart steht im Tor."]
+    pieces = translator.read(sentence.text)[0]
+    assert "".join(pieces[place] for place in sentence.places("the subject", pieces)) == "▁Torwart"
+    assert [pieces[place] for place in sentence.places("the word itself", pieces)] == ["▁Tor"]
+    assert sentence.places("its adjective", pieces) == []
 
 
 def test_vectors_of_whole_words(chapter_10):

@@ -1,6 +1,8 @@
 """The archive for students, in an empty folder: nothing secret in it, and a chapter can be worked through."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,15 +14,35 @@ import pytest
 from autograder.course.curriculum import find_course
 from autograder.course.release import write_zip
 
+pytestmark = pytest.mark.xdist_group("zip")
 CHAPTER = "02"  # it imports an answer of chapter 01
+MINE = (".2026-03-01-120000.bak", "notes.txt", "solved.ipynb")
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
+def workshop(tmp_path_factory):
+    """The repository as an instructor's, whose own work lies about: a solved notebook kept aside, and notes."""
+    root, here = tmp_path_factory.mktemp("workshop"), find_course().root
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=here, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, tracked.split("\0")):
+        if (here / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(here / name, root / name)
+    for command in (["init", "--quiet"], ["add", "--all"]):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    course = find_course(root)
+    chapter = course.find(CHAPTER)
+    for place in (course.notebook(chapter).parent, course.solution(chapter).parent):
+        for name in (f"{chapter.module}.ipynb{MINE[0]}", *MINE[1:]):
+            shutil.copy(course.solution(chapter), place / name)
+    return course
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory, workshop):
     """A student's copy, unpacked: one chapter alone, as if the course started with it."""
     folder = tmp_path_factory.mktemp("student")
-    course = find_course()
-    answered = write_zip(course, [course.find(CHAPTER)], folder / "attention.zip")
+    answered = write_zip(workshop, [workshop.find(CHAPTER)], folder / "attention.zip")
     assert [chapter.number for chapter in answered] == ["00", "01"]
     with zipfile.ZipFile(folder / "attention.zip") as archive:
         archive.extractall(folder)
@@ -40,6 +62,7 @@ def test_it_holds_what_students_need_and_nothing_else(copy):
     assert "originals/02_normalized_dot_products/normalized_dot_products.ipynb" in names
     assert not any(name.startswith(("solutions", "tests", "classroom", "book", ".git")) for name in names)
     assert not any(name.endswith(("hidden.py", "mutants.py", "checks/formulas.py")) for name in names)
+    assert not any(name.endswith(MINE) for name in names)
     assert (copy / "README.md").read_text().startswith("# For students")
     for notebook in copy.rglob("*.ipynb"):
         text = notebook.read_text()
@@ -50,6 +73,17 @@ def test_its_makefile_has_no_target_that_cannot_work(copy):
     shown = subprocess.run(["make"], cwd=copy, capture_output=True, text=True, check=True).stdout
     assert [line.split()[1] for line in shown.splitlines()] == ["lab"]
     assert subprocess.run(["make", "test"], cwd=copy, capture_output=True).returncode == 2
+
+
+def test_it_opens_and_speaks_of_the_chapter_that_is_in_it(copy):
+    shown = subprocess.run(["make", "-n", "lab"], cwd=copy, capture_output=True, text=True, check=True).stdout
+    assert "default_url=/lab/tree/notebooks/02_normalized_dot_products/normalized_dot_products.ipynb " in shown
+    text = (copy / "README.md").read_text()
+    assert text.startswith("# For students\n\nThis copy holds:\n- `notebooks/02_normalized_dot_products/")
+    assert "Those of 0 (Start here), 1 (Weighted averages) are in `notebooks/reference`" in text
+    assert "autograder check 02 --repair" in text and "autograder check 01" not in text
+    mentioned = re.findall(r"notebooks/[\w/.]*\w", text)
+    assert len(mentioned) >= 4 and [name for name in mentioned if not (copy / name).exists()] == []
 
 
 def test_earlier_chapters_go_along_as_answers_without_checks(copy):

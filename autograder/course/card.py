@@ -7,15 +7,17 @@ a traceback. Anywhere else (the grader, a plain Python) the exceptions pass as t
 
 import functools
 import html
+import inspect
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
-from autograder.checks import Mismatch
 from autograder.course.curriculum import CourseError, find_course
+from autograder.mistakes import Complaint, raised
+from autograder.verdict import Finding
 
 # White on green reads on a light page and on a dark one.
 _GREEN = "background:#1a7f37;color:#fff;padding:0 .4em;border-radius:3px"
@@ -24,15 +26,24 @@ _GREEN = "background:#1a7f37;color:#fff;padding:0 .4em;border-radius:3px"
 class CheckFailed(AssertionError):
     """A failed check: in place of a traceback IPython shows its card, a few lines that begin with the exercise."""
 
-    def __init__(self, exercise: str, error: Exception) -> None:
-        text = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-        super().__init__(f"{exercise}: {text}")
-        fact, cause, mistake = text.partition(". Likely cause: ")
-        self._card = [f"\x1b[1;31m✗ {exercise}\x1b[0m", fact]
-        self._card += [f"\x1b[1mLikely mistake:\x1b[0m {mistake}"] * bool(cause) + _own_frames(error)
+    def __init__(self, exercise: str, error: Exception, first: str = "") -> None:
+        finding = _finding(error)
+        super().__init__(f"{exercise}: {finding}")
+        self.finding = finding
+        told = [first] * bool(first)
+        told += [f"\x1b[1m{finding.says}\x1b[0m"] * bool(finding.says) + [finding.fact] * bool(finding.fact)
+        self._card = [f"\x1b[1;31m✗ {exercise}\x1b[0m", *told, *_own_frames(error)]
 
     def _render_traceback_(self) -> list[str]:
         return self._card
+
+
+def _finding(error: Exception) -> Finding:
+    if isinstance(error, Complaint):
+        return error.finding
+    if isinstance(error, AssertionError):
+        return Finding(what=str(error))
+    return raised(error)
 
 
 class NotAttempted(NotImplementedError):
@@ -49,11 +60,16 @@ class CheckHidden(AttributeError):
         return [str(self)]
 
 
-def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+# The objects that each exercise's check has failed in this kernel, until it passes.
+_failed: dict[str, tuple[Any, ...]] = {}
+
+
+def visible(shown: str, *, graded: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Mark a visible check, named as its exercise, so that a notebook shows its verdict as a line or a card.
 
     Args:
         shown: what a pass has shown, such as "the shape, and both sequences by hand".
+        graded: what only grading checks, such as "loops, gradients".
 
     Returns:
         The decorator of the check, a function of the student's objects that raises AssertionError for a wrong answer.
@@ -68,18 +84,21 @@ def visible(shown: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
             if not _in_notebook():
                 return check(*objects)
             exercises = _exercises(check)
-            name, points = _title(check, exercises), _points(check, exercises)
+            name, left = _title(check, exercises), f"; {graded}: when graded" if graded else ""
             try:
                 check(*objects)
             except NotImplementedError as error:
                 raise NotAttempted(_not_written(name, exercises, error)) from None
             except Exception as error:
-                if isinstance(error, Mismatch) and (maps := error.heat_maps()):
+                if isinstance(error, Complaint) and (maps := error.heat_maps()):
                     _show(maps, f"{name}: expected {error.expected.tolist()}, got {error.got.tolist()}")
-                raise CheckFailed(name, error) from None
+                first = _mend_first(name, objects)
+                _failed[name] = objects
+                raise CheckFailed(name, error, first) from None
+            _failed.pop(name, None)
             _show(
-                f'<div role="status"><b style="{_GREEN}">✓ {name}</b>{points}: {html.escape(shown)}</div>',
-                f"✓ {name}{points}: {shown}",
+                f'<div role="status"><b style="{_GREEN}">✓ {name}</b>: {html.escape(shown + left)}</div>',
+                f"✓ {name}: {shown}{left}",
             )
 
         return run
@@ -103,31 +122,54 @@ def _explain_hidden_check(shell: Any, kind: type, error: AttributeError, tb: Any
     shell.showtraceback((kind, error, tb), tb_offset=tb_offset)
 
 
-def _points(check: Callable, exercises: dict[str, float]) -> str:
-    """What the exercise of a check is worth, for its green line; nothing outside a course, or for a part."""
-    if any(name.startswith(f"{check.__name__}_") for name in vars(sys.modules[check.__module__])):
-        return ""
-    points = exercises.get(check.__name__)
-    return "" if points is None else f" · {points:g} point{'s' * (points != 1)}"
+def _mend_first(title: str, objects: tuple[Any, ...]) -> str:
+    """That a failed exercise uses one whose own check failed before, and which has not changed since; else nothing."""
+    namespace = sys.modules["IPython"].get_ipython().user_ns
+    used: set[str] = set()
+    to_look: list[Any] = list(objects)
+    while to_look:
+        for name in _names_in(to_look.pop()) - used:
+            used.add(name)
+            value = namespace.get(name)
+            if getattr(value, "__module__", None) == "__main__":
+                to_look.append(value)
+    exercise = title.partition(" (")[0]
+    wrong = [name for name in _failed if name in used and name != exercise]
+    wrong = [name for name in wrong if any(namespace.get(name) is one for one in _failed[name])]
+    told = " and ".join(f"`{name}`" for name in wrong)
+    own = "fails its" if len(wrong) == 1 else "fail their"
+    return f"this uses your {told}, which {own} own check: mend that first" if wrong else ""
 
 
-def _exercises(check: Callable) -> dict[str, float]:
-    """The exercises of a check's chapter and what each is worth; none outside a course."""
+def _names_in(value: Any) -> set[str]:
+    """The global names that a function, or the methods of a class, may use."""
+    members = list(vars(value).values()) if isinstance(value, type) else [value]
+    codes = [m.__code__ for m in map(inspect.unwrap, filter(callable, members)) if hasattr(m, "__code__")]
+    names: set[str] = set()
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return names
+
+
+def _exercises(check: Callable) -> set[str]:
+    """The exercises of a check's chapter; none outside a course."""
     chapter = check.__module__.split(".")[-2]
     try:
-        return {e.name: e.points for c in find_course().curriculum if c.module == chapter for e in c.exercises}
+        return {e.name for c in find_course().curriculum if c.module == chapter for e in c.exercises}
     except CourseError:
-        return {}
+        return set()
 
 
-def _title(check: Callable, exercises: dict[str, float]) -> str:
+def _title(check: Callable, exercises: set[str]) -> str:
     """The exercise of a check; that of a part, such as `TransformerBlock_pre`, with the part in brackets."""
     name = check.__name__
     whole = next((e for e in exercises if name.startswith(f"{e}_")), name)
     return name if name in exercises or whole == name else f"{whole} ({name[len(whole) + 1 :]})"
 
 
-def _not_written(title: str, exercises: dict[str, float], error: NotImplementedError) -> str:
+def _not_written(title: str, exercises: set[str], error: NotImplementedError) -> str:
     """Which exercise is not written: that of the check, one before it, or one of a chapter that was imported."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     missing, source = frame.f_code.co_qualname.split(".")[0], Path(frame.f_code.co_filename)

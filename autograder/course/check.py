@@ -19,6 +19,7 @@ from rich.table import Table
 
 from autograder.cells import exercise_of
 from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError, reference_modules
+from autograder.course.files import KEPT_ASIDE, replace_file
 from autograder.isolation.sandbox import why_not_sandboxed
 from autograder.job import Job, Outcome, grade_job
 from autograder.source import read_definitions
@@ -33,6 +34,7 @@ MARKS = {
     Status.TIMEOUT: "[red]✗ took too long[/]",
     Status.CRASHED: "[red]✗ crashed[/]",
     Status.MISSING: "[yellow]? missing[/]",
+    Status.COURSE_FAULT: "[yellow]! a fault of the course[/]",
 }
 
 
@@ -75,10 +77,10 @@ def run(course: Course, chapters: list[Chapter], *, repair: bool, watch: bool) -
 def check(course: Course, chapter: Chapter, console: Console) -> int:
     """Check one notebook and show what came out; returns 0, or 3 when it cannot be read."""
     started = time.monotonic()
-    outcome = grade_job(job(course, chapter))
+    outcome = grade_job(check_job(course, chapter))
     if outcome.ungradable:
         console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
-        if handed_out(course, chapter).is_file():
+        if course.has_solutions or handed_out(course, chapter).is_file():
             console.print(f"`autograder check --repair {chapter.number}` puts it back as it was handed out.")
         return 3
     console.print(verdicts(chapter, outcome, "points" if course.has_solutions else "points by the visible checks"))
@@ -113,7 +115,7 @@ def _changed(course: Course, chapter: Chapter) -> int:
     return 0
 
 
-def job(course: Course, chapter: Chapter) -> Job:
+def check_job(course: Course, chapter: Chapter) -> Job:
     """How a reader's own notebook is graded."""
     if course.has_solutions:
         modules = reference_modules(course, chapter)
@@ -150,9 +152,9 @@ def verdicts(chapter: Chapter, outcome: Outcome, unit: str) -> Table:
     """
     checks = defaultdict(list)
     for item in outcome.items:
-        checks[exercise_of(item["grade_id"])].append(item)
-    earned = sum(item["points"] for item in outcome.items)
-    possible = sum(item["max_points"] for item in outcome.items)
+        checks[exercise_of(item.grade_id)].append(item)
+    earned = sum(item.points for item in outcome.items)
+    possible = sum(item.max_points for item in outcome.items)
     table = Table(
         title=f"{chapter.folder}  {earned:g} of {possible:g} {unit}", title_justify="left", title_style="bold"
     )
@@ -165,11 +167,11 @@ def verdicts(chapter: Chapter, outcome: Outcome, unit: str) -> Table:
         if exercise.kind == "written":
             table.add_row(exercise.name, "[dim]marked by hand[/]", f"–/{exercise.points:g}", "")
             continue
-        worst = next((item for item in items if item["status"] != Status.PASSED), None)
-        verdict = MARKS[worst["status"] if worst else Status.PASSED if items else Status.MISSING]
-        points = f"{sum(item['points'] for item in items):g}/{exercise.points:g}"
-        told = worst is not None and worst["status"] != Status.NOT_ATTEMPTED
-        table.add_row(exercise.name, verdict, points, escape(worst["message"]) if told else "")
+        worst = next((item for item in items if item.status != Status.PASSED), None)
+        verdict = MARKS[worst.status if worst else Status.PASSED if items else Status.MISSING]
+        points = f"{sum(item.points for item in items):g}/{exercise.points:g}"
+        told = escape(worst.message) if worst and worst.status != Status.NOT_ATTEMPTED else ""
+        table.add_row(exercise.name, verdict, points, told)
     return table
 
 
@@ -197,11 +199,11 @@ def mend(course: Course, chapter: Chapter, console: Console) -> None:
         mended = lay_over(read_notebook(path), nbformat.read(original(course, chapter), as_version=4))
     except SubmissionError as error:
         unreadable = f"[bold]{chapter.folder}[/]: {escape(str(error))}"
-        fresh = handed_out(course, chapter)
-        if not fresh.is_file():
+        fresh = _fresh(course, chapter)
+        if fresh is None:
             console.print(f"{unreadable}; nothing was changed")
             return
-        backup = _replace(path, fresh.read_text(encoding="utf-8"))
+        backup = _replace(path, fresh)
         kept = f"; the old file is {backup.name}" if backup else ""
         console.print(f"{unreadable}; it is now as it was handed out{kept}")
     else:
@@ -209,20 +211,35 @@ def mend(course: Course, chapter: Chapter, console: Console) -> None:
             return
         backup = _replace(path, json.dumps(mended.notebook, indent=1, ensure_ascii=False) + "\n")
         count = len(mended.problems)
+        assert backup is not None, "a notebook was there to be mended"
         told = f"{count} thing{'s' * (count != 1)}; the old notebook is {backup.name}"
         console.print(f"[bold]{chapter.folder}[/] mended, {told}")
     console.print("If it is open in JupyterLab: File, Reload Notebook from Disk.")
 
 
+def _fresh(course: Course, chapter: Chapter) -> str | None:
+    """A chapter as it was handed out, or as it would be now; None where neither can be had."""
+    if (kept := handed_out(course, chapter)).is_file():
+        return kept.read_text(encoding="utf-8")
+    if not course.has_solutions:
+        return None
+    from autograder.course.release import released_text  # nbgrader takes a second to import
+
+    return released_text(course, chapter)
+
+
 def _replace(path: Path, text: str) -> Path | None:
-    """Give a notebook another text; returns where the old file is kept, if there was one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Give a notebook another text; returns where the old file is kept, if there was one.
+
+    Raises:
+        CourseError: it cannot be written; the notebook is as it was.
+    """
     backup = None
-    if path.exists() or path.is_symlink():
-        backup = path.with_name(f"{path.name}.{time.strftime('%Y-%m-%d-%H%M%S')}.bak")
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    if backup:
-        path.rename(backup)
-    os.replace(temporary, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() or path.is_symlink():
+            backup = path.with_name(f"{path.name}.{time.strftime('%Y-%m-%d-%H%M%S')}{KEPT_ASIDE}")
+        replace_file(path, text.encode(), backup)
+    except OSError as error:
+        raise CourseError(f"{path} cannot be written: {error.strerror}; nothing was changed") from error
     return backup

@@ -1,8 +1,9 @@
 """What comes from where students hand in: an LMS's download, a zip or a folder, put where `grade` looks.
 
-Moodle's, Canvas's and plain layouts are told apart by their names. Nothing is unpacked: notebooks are read out of an
-archive one by one, their number and size capped, and written under names made here, so that no name in an archive leads
-anywhere else. A notebook that is replaced is kept. What could not be matched is named.
+Moodle's, Canvas's and plain layouts are told apart by their names (`owner.py`). Nothing is unpacked: notebooks are read
+out of an archive one by one, student by student, number, size and depth capped for each, and written under names made
+here, so that no name in an archive leads anywhere else. A notebook that is replaced is kept. What could not be matched
+is left out and named, and the class goes on.
 """
 
 import csv
@@ -13,40 +14,71 @@ import re
 import stat
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from nbgrader import utils
 from nbgrader.api import Gradebook
 
 from autograder.course import gradebook
-from autograder.course.curriculum import Chapter, Course, CourseError
-from autograder.course.files import replace_file
-from autograder.course.gradebook import is_plain_file, read_timestamp
+from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError
+from autograder.course.files import KEPT_ASIDE, replace_file
+from autograder.course.hand_ins import is_plain_file
+from autograder.course.owner import (
+    NOTE,
+    Owner,
+    Unclear,
+    Whose,
+    by_pattern,
+    known_by,
+    may_replace,
+    readings,
+    students_of,
+    to_type,
+    write_note,
+)
+from autograder.course.packing import MANIFEST, read_manifest
 from autograder.plain import plain
 
 SOMETHING_LEFT = 3
-_MOST_FILES = 100_000
-_MOST_BYTES = 20 * 2**20
-_MOST_BYTES_TOGETHER = 4 * 2**30
+# For each student.
+_MOST_FILES = 1_000
+_MOST_BYTES = 20 * 2**20  # in one file
+_MOST_BYTES_TOGETHER = 100 * 2**20
 _DEEPEST_ZIP = 2
-# What systems and JupyterLab leave beside a hand-in.
-_LEFT_BEHIND = {"__MACOSX", ".DS_Store", ".ipynb_checkpoints", "timestamp.txt", "Thumbs.db", "desktop.ini"}
-_MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<file>.*)")
-_CANVAS = re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<id>\d+)_\d+_(?P<file>.+)")
+_DEEPEST_FOLDER = 20
+# What systems and JupyterLab leave beside a hand-in; and what a copy of the whole course holds that is nobody's work.
+_LEFT_BEHIND = {"__MACOSX", ".DS_Store", ".ipynb_checkpoints", "timestamp.txt", "Thumbs.db", "desktop.ini", NOTE}
+_OF_THE_COURSE = {"originals", REFERENCE}
 # What browsers, Canvas and JupyterLab add to the name of a second copy.
 _COPY = re.compile(r"([ _-]*\(\d+\)|-\d+|[ _-]+copy\d*)$", re.IGNORECASE)
+_PACKED_AS_USUAL = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file of a download: where it lay, and how to come by it."""
+class File:
+    """A file of a download as the LMS, or whoever made the download, put it there."""
 
     place: PurePosixPath
+    read: Callable[[], bytes]
+    """its content, cut past `_MOST_BYTES`; raises what archives and folders raise"""
+    handed_in_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """A notebook of a download: where it lay, that below the student's folder, and when it came, if that is known."""
+
+    place: PurePosixPath
+    below: PurePosixPath
     content: bytes
     handed_in_at: datetime | None = None
+    manifest: bytes = b""
+    """what the student's own says, beside it; nothing is decided by it"""
 
 
 @dataclass(frozen=True)
@@ -57,6 +89,9 @@ class Taken:
     chapter: Chapter
     place: PurePosixPath
     how: str
+    handed_in_at: datetime | None = None
+    said: str = ""
+    """what the student's manifest says of it, and whether it holds"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +100,30 @@ class Left:
 
     place: PurePosixPath
     why: str
+
+
+class _TooMuch(Exception):
+    """A student handed in more than one may; the message says of what."""
+
+
+@dataclass
+class _Budget:
+    """What one student has handed in so far."""
+
+    files: int = 0
+    together: int = 0
+
+    def count(self, place: PurePosixPath) -> None:
+        self.files += 1
+        if self.files > _MOST_FILES:
+            raise _TooMuch(f"more than {_MOST_FILES:,} files")
+        if len(place.parts) > _DEEPEST_FOLDER:
+            raise _TooMuch(f"folders more than {_DEEPEST_FOLDER} deep")
+
+    def weigh(self, content: bytes) -> None:
+        self.together += len(content)
+        if self.together > _MOST_BYTES_TOGETHER:
+            raise _TooMuch(f"more than {_MOST_BYTES_TOGETHER >> 20} MB")
 
 
 def run(course: Course, download: Path, *, submitted: Path | None, groups: Path | None) -> int:
@@ -83,15 +142,21 @@ def run(course: Course, download: Path, *, submitted: Path | None, groups: Path 
     submitted = submitted or Path(nbgrader.coursedir.format_path(nbgrader.coursedir.submitted_directory, ".", "."))
     with gradebook.open_gradebook(nbgrader) as book:
         known = names_in(book)
-    taken, left = collect(
-        download, Path(os.path.normpath(submitted)), course.chapters, known, read_groups(groups) if groups else None
-    )
+    listed = read_groups(groups) if groups else None
+    pattern = nbgrader.config.get("FileNameCollectorPlugin", {}).get("named_regexp", "")
+    taken, left = collect(download, Path(os.path.normpath(submitted)), course.chapters, known, listed, pattern)
     for one in taken:
-        print(f"{plain(one.student)}, {one.chapter.folder}: {one.how}, from {plain(str(one.place))}")
+        when = f"{one.handed_in_at:%Y-%m-%d %H:%M} UTC" if one.handed_in_at else "at an unknown time"
+        where = f"{plain(one.student)}, {one.chapter.folder}"
+        print(f"{where}: {one.how}, handed in {when}, from {_shown(one.place)}{f'; {one.said}' * bool(one.said)}")
     print(f"{len(taken)} notebooks of {len({one.student for one in taken})} students are in {submitted}")
-    for one in left:
-        print(f"autograder: not taken: {plain(str(one.place))}: {one.why}", file=sys.stderr)
+    for other in left:
+        print(f"autograder: not taken: {_shown(other.place)}: {other.why}", file=sys.stderr)
     return SOMETHING_LEFT if left else 0
+
+
+def _shown(place: PurePosixPath) -> str:
+    return plain(str(place))[:300]
 
 
 def collect(
@@ -100,6 +165,7 @@ def collect(
     chapters: list[Chapter],
     known: Iterable[tuple[str, str]] = (),
     groups: dict[str, list[str]] | None = None,
+    pattern: str = "",
 ) -> tuple[list[Taken], list[Left]]:
     """Put the notebooks of a download where `grade` looks.
 
@@ -108,7 +174,9 @@ def collect(
         submitted: holds a folder for each student; what a new hand-in replaces is moved to `earlier/` beside it.
         chapters: of the course.
         known: what an LMS calls a student (name or number), and the student's folder.
-        groups: for each group's name its students; a folder named `ada+ben` is a group without being listed.
+        groups: for each group's name its students; a folder named `ada+ben` is a group without being listed. A hand-in
+            that could not be matched is listed in the same way, by the name and number that the LMS gave it.
+        pattern: nbgrader's `FileNameCollectorPlugin.named_regexp`, for names that neither Moodle nor Canvas wrote.
 
     Returns:
         What was taken, and what was not.
@@ -117,59 +185,97 @@ def collect(
         CourseError: there is no such download, or it is no archive.
     """
     left: list[Left] = []
-    called = {_key(name): student for name, student in known}
-    newest: dict[tuple[str, str], tuple[Found, Chapter]] = {}
-    older: list[tuple[str, Chapter, Found]] = []
-    for found in _files(download, left):
-        who, rest = _who(found.place)
-        chapter = match_chapter(rest, found.content, chapters) if who else None
-        if not who or chapter is None:
-            why = "no chapter has this name, and none has these exercises" if who else "it lies in no student's folder"
-            left.append(Left(found.place, why))
-            continue
-        for student in _students(who, called, groups or {}):
-            if not _is_name(student):
-                left.append(Left(found.place, f"{plain(student)!r} cannot be the name of a folder"))
-                continue
-            key, now = (student, chapter.folder), (found, chapter)
-            if key in newest:
-                now, before = sorted((newest[key], now), key=lambda pair: _age(pair[0]), reverse=True)
-                older.append((student, chapter, before[0]))
-                left.append(Left(before[0].place, f"{now[0].place} is newer; this one is kept in earlier/"))
-            newest[key] = now
-    earlier = submitted.parent / "earlier"
-    for student, chapter, found in older:
-        _keep(earlier, student, chapter, found.content)
-    taken = []
-    for (student, _), (found, chapter) in sorted(newest.items(), key=lambda item: item[0]):
-        taken.append(Taken(student, chapter, found.place, _put(submitted, earlier, student, chapter, found)))
-    return taken, left
+    files: dict[Owner, list[tuple[File, PurePosixPath]]] = defaultdict(list)
+    for file in _files(download, left):
+        _sort_in(file, files, left, pattern)
+    whose = students_of(files, known_by(known), groups or {}, submitted)
+    certain = {owner for owner, one in whose.items() if isinstance(one, Whose) and one.certain}
+    owners: dict[str, list[Owner]] = defaultdict(list)
+    for owner, one in whose.items():
+        if isinstance(one, Unclear):
+            left += [Left(file.place, one.why) for file, _ in files[owner]]
+        else:
+            for student in one.students:
+                owners[student].append(owner)
+    taken: list[Taken] = []
+    for student in sorted(owners):  # one after the other: what all have handed in may not fit into memory
+        newest: dict[Chapter, tuple[HandedIn, Owner]] = {}
+        older: list[tuple[Chapter, HandedIn]] = []
+        for owner in owners[student]:
+            for found in _notebooks_of(owner, files[owner], left):
+                chapter = match_chapter(found.below, found.content, chapters)
+                if chapter is None:
+                    left.append(Left(found.place, "no chapter has this name, and none has these exercises"))
+                elif not may_replace(submitted, student, chapter.folder, owner, owner in certain):
+                    why = f"{plain(student)}'s {chapter.folder} came by another number before: {to_type(owner)}"
+                    left.append(Left(found.place, why))
+                elif chapter in newest and _age(newest[chapter][0]) > _age(found):
+                    older.append((chapter, found))
+                else:
+                    older += [(chapter, newest[chapter][0])] if chapter in newest else []
+                    newest[chapter] = (found, owner)
+        for chapter, found in older:
+            told = f"{_shown(newest[chapter][0].place)} is newer; this one is kept in earlier/"
+            left.append(Left(found.place, told))
+        try:
+            for chapter, found in older:
+                _keep(submitted.parent / "earlier", student, chapter, found.content)
+            for chapter, (found, owner) in sorted(newest.items(), key=lambda item: item[0].folder):
+                how = _put(submitted, student, chapter, found)
+                write_note(submitted, student, chapter.folder, owner)
+                said = found.manifest and read_manifest(found.manifest, found.content, found.place.name, chapter)
+                taken.append(Taken(student, chapter, found.place, how, found.handed_in_at, said or ""))
+        except OSError as error:
+            told = f"it cannot be written: {error.strerror}: {error.filename}"
+            done = {one.place for one in taken}
+            left += [Left(found.place, told) for found, _ in newest.values() if found.place not in done]
+    return taken, list(dict.fromkeys(left))
 
 
-def _age(found: Found) -> tuple[float, int]:
+def _sort_in(file: File, files: dict[Owner, list[tuple[File, PurePosixPath]]], left: list[Left], pattern: str) -> None:
+    """Put a file to what its owner handed in, or say why nobody can be named."""
+    read = by_pattern(file.place, pattern) if pattern else []
+    found = [(owner, below) for owner, below, _ in read] or readings(file.place)
+    if len(found) == 1:
+        when = _time_in(read[0][2]) if read else None
+        files[found[0][0]].append((replace(file, handed_in_at=when or file.handed_in_at), found[0][1]))
+    elif not found:
+        left.append(Left(file.place, "it lies in no student's folder"))
+    else:
+        could = " or ".join(plain(owner.label)[:100] for owner, _ in found)
+        why = f"its name may say {could}: put it into a folder named after its student, and collect that"
+        left.append(Left(file.place, why))
+
+
+def _age(found: HandedIn) -> tuple[float, int]:
     when = found.handed_in_at.timestamp() if found.handed_in_at else 0.0
-    copy = re.search(r"(\d+)\)?$", found.place.stem)
+    copy = re.search(r"([0-9]{1,9})\)?$", found.place.stem)
     return when, int(copy[1]) if copy else 0
 
 
-def _files(download: Path, left: list[Left]) -> Iterator[Found]:
-    """The notebooks of a download, those in archives inside it too."""
+def _files(download: Path, left: list[Left]) -> Iterator[File]:
+    """The files of a download, as the LMS put them there: nothing in it is read yet.
+
+    Raises:
+        CourseError: there is no such download, or it is no archive.
+    """
     if download.is_dir():
-        files = _in_folder(download, left)
-    elif is_plain_file(download):
-        files = _in_zip(io.BytesIO(download.read_bytes()), PurePosixPath(), left)
+        yield from _in_folder(download, left)
+    elif download.is_file():
+        try:
+            archive = zipfile.ZipFile(download)  # open as long as there is a file of it to read
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+            raise CourseError(f"{download} is no zip archive: {error}") from error
+        yield from _entries(archive, PurePosixPath(), left)
     else:
         raise CourseError(f"there is no folder or archive {download}")
-    count = together = 0
-    for found in files:
-        count, together = count + 1, together + len(found.content)
-        if count > _MOST_FILES or together > _MOST_BYTES_TOGETHER:
-            raise CourseError(f"{download} holds more than {_MOST_FILES} notebooks or 4 GiB: nothing was taken")
-        yield found
 
 
-def _in_folder(folder: Path, left: list[Left]) -> Iterator[Found]:
-    for where, folders, names in os.walk(folder):
+def _in_folder(folder: Path, left: list[Left]) -> Iterator[File]:
+    def unreadable(error: OSError) -> None:
+        left.append(Left(PurePosixPath(os.path.relpath(error.filename, folder)), f"not readable: {error.strerror}"))
+
+    for where, folders, names in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if name not in _LEFT_BEHIND)
         here = Path(where)
         for name in [*folders, *sorted(names)]:
@@ -177,93 +283,121 @@ def _in_folder(folder: Path, left: list[Left]) -> Iterator[Found]:
             if path.is_symlink():
                 left.append(Left(place, "a symbolic link, which is not followed"))
             elif name in names and name not in _LEFT_BEHIND:
-                if not is_plain_file(path) or path.stat().st_size > _MOST_BYTES:
-                    left.append(Left(place, f"no plain file of at most {_MOST_BYTES >> 20} MB"))
-                    continue
-                time = _told_time(path.with_name("timestamp.txt"))
-                yield from _open(Found(place, path.read_bytes(), time), left, 1)
+                if is_plain_file(path):
+                    yield File(place, partial(_read_file, path), _sensible(path.stat().st_mtime))
+                else:
+                    left.append(Left(place, "no plain file"))
+        if len(here.relative_to(folder).parts) > _DEEPEST_FOLDER + 1 and folders:
+            left.append(Left(PurePosixPath(here.relative_to(folder)), "folders deeper than this are not looked into"))
+            folders[:] = []
 
 
-def _told_time(file: Path) -> datetime | None:
-    told = read_timestamp(file.parent)
-    return utils.parse_utc(told).replace(tzinfo=UTC) if told else None
+def _read_file(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_MOST_BYTES + 1)
 
 
-def _in_zip(archive: io.BytesIO, inside: PurePosixPath, left: list[Left], depth: int = 0) -> Iterator[Found]:
+def _entries(archive: zipfile.ZipFile, inside: PurePosixPath, left: list[Left]) -> Iterator[File]:
+    for info in archive.infolist():
+        place = inside / info.filename.replace("\\", "/")
+        if info.is_dir() or not place.parts or _LEFT_BEHIND & set(place.parts):
+            continue
+        if stat.S_ISLNK(info.external_attr >> 16):
+            left.append(Left(place, "a symbolic link, which is not followed"))
+            continue
+        try:  # archives tell no time zone: this machine's
+            when = _sensible(datetime(*info.date_time).timestamp())
+        except (ValueError, OverflowError, OSError):
+            when = None
+        yield File(place, partial(_read_entry, archive, info), when)
+
+
+def _read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    if info.compress_type not in _PACKED_AS_USUAL:  # others may take any amount of memory
+        raise ValueError("it is packed in an unusual way")
+    with archive.open(info) as file:
+        return file.read(_MOST_BYTES + 1)
+
+
+def _sensible(seconds: float) -> datetime | None:
+    """When a file was handed in; None for a time that an archive without one would have, and for one to come."""
     try:
-        opened = zipfile.ZipFile(archive)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        if depth == 0:
-            raise CourseError(f"this is no zip archive: {error}") from error
-        left.append(Left(inside, "no zip archive, whatever it is called"))
-        return
-    with opened:
-        for info in opened.infolist()[: _MOST_FILES + 1]:
-            place = inside / info.filename.replace("\\", "/")
-            if info.is_dir() or _LEFT_BEHIND & set(place.parts):
-                continue
-            if stat.S_ISLNK(info.external_attr >> 16):
-                left.append(Left(place, "a symbolic link, which is not followed"))
-                continue
-            try:
-                with opened.open(info) as file:
-                    content = file.read(_MOST_BYTES + 1)
-            except (zipfile.BadZipFile, RuntimeError, NotImplementedError, OSError, EOFError, ValueError) as error:
-                left.append(Left(place, f"it cannot be read: {error}"))
-                continue
-            if len(content) > _MOST_BYTES:
-                left.append(Left(place, f"unpacked it is larger than {_MOST_BYTES >> 20} MB"))
-                continue
-            yield from _open(Found(place, content, _zip_time(info)), left, depth + 1)
-
-
-def _zip_time(info: zipfile.ZipInfo) -> datetime | None:
-    """When a file of an archive was last changed, by this machine's clock; archives tell no time zone."""
-    try:
-        return datetime(*info.date_time).astimezone(UTC) if info.date_time[0] > 1980 else None
-    except ValueError:
+        when = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
         return None
+    return when if when.year > 1980 and when < datetime.now(UTC) + timedelta(days=1) else None
 
 
-def _open(found: Found, left: list[Left], depth: int) -> Iterator[Found]:
-    ending = found.place.suffix.lower()
-    if ending == ".ipynb":
-        yield found
-    elif ending == ".zip" and depth <= _DEEPEST_ZIP:
-        for inner in _in_zip(io.BytesIO(found.content), found.place, left, depth):
-            yield replace(inner, handed_in_at=found.handed_in_at or inner.handed_in_at)
-    else:
-        left.append(Left(found.place, "not a notebook" if ending != ".zip" else "an archive too deep in archives"))
+def _time_in(text: str) -> datetime | None:
+    """The time that nbgrader's group `timestamp` tells, in UTC unless it says otherwise; None if it tells none."""
+    for read in (lambda: utils.parse_utc(text), lambda: datetime.strptime(text, "%Y-%m-%d-%H-%M-%S")):
+        try:
+            return _sensible(read().replace(tzinfo=UTC).timestamp()) if text else None
+        except (ValueError, OverflowError):
+            continue
+    return None
 
 
-def _who(place: PurePosixPath) -> tuple[tuple[str, ...], PurePosixPath]:
-    """What the first part of a path says of who handed in, by name or number, and the path below it."""
-    first, *rest = place.parts
-    if moodle := _MOODLE.fullmatch(first):
-        below = PurePosixPath(*([moodle["file"]] if moodle["file"] else []), *rest)
-        return (moodle["name"], moodle["id"]), below
-    if not rest and (canvas := _CANVAS.fullmatch(first)):
-        return (canvas["name"], canvas["id"]), PurePosixPath(canvas["file"])
-    if canvas := _CANVAS.fullmatch(first):
-        return (canvas["name"], canvas["id"]), PurePosixPath(canvas["file"], *rest)
-    return ((first,), PurePosixPath(*rest)) if rest else ((), place)
+def _notebooks_of(owner: Owner, files: list[tuple[File, PurePosixPath]], left: list[Left]) -> list[HandedIn]:
+    """The notebooks that one student handed in; none, if it is more than one may."""
+    budget = _Budget()
+    told: list[Left] = []
+    try:
+        found = [one for file, below in files for one in _notebooks(file, below, told, budget, 1)]
+    except _TooMuch as error:
+        why = f"{error} from one student: nothing of it is taken; ask for the notebooks alone"
+        left.append(Left(PurePosixPath(owner.label), why))
+        return []
+    left += told
+    manifests = {one.place.parent: one.content for one in found if one.place.name == MANIFEST}
+    notebooks = [one for one in found if one.place.name != MANIFEST]
+    return [replace(one, manifest=manifests.get(one.place.parent, b"")) for one in notebooks]
 
 
-def _students(who: tuple[str, ...], called: dict[str, str], groups: dict[str, list[str]]) -> list[str]:
-    if who[0] in groups:
-        return groups[who[0]]
-    for name in reversed(who):  # a number before a name
-        if _key(name) in called:
-            return [called[_key(name)]]
-    return who[0].split("+") if "+" in who[0].strip("+") else [who[0]]
+def _notebooks(file: File, below: PurePosixPath, left: list[Left], budget: _Budget, depth: int) -> Iterator[HandedIn]:
+    """A notebook, or those in a student's archive; they came when the archive came, whatever it says of them."""
+    budget.count(below)
+    ending = file.place.suffix.lower()
+    for number, part in enumerate(below.parts[:-1]):
+        if part in _OF_THE_COURSE:
+            folder = PurePosixPath(*file.place.parts[: len(file.place.parts) - len(below.parts) + number + 1])
+            left.append(Left(folder, "the course's own notebooks lie there, and nobody's work"))
+            return
+    if ending == KEPT_ASIDE:
+        return
+    if ending not in (".ipynb", ".zip") and file.place.name != MANIFEST:
+        left.append(Left(file.place, "not a notebook"))
+        return
+    if ending == ".zip" and depth > _DEEPEST_ZIP:
+        left.append(Left(file.place, "an archive too deep in archives"))
+        return
+    try:
+        content = file.read()
+    except Exception as error:  # whatever a damaged archive makes Python's own reader raise
+        left.append(Left(file.place, f"it cannot be read: {plain(str(error))[:200]}"))
+        return
+    if len(content) > _MOST_BYTES:
+        left.append(Left(file.place, f"it is larger than {_MOST_BYTES >> 20} MB"))
+        return
+    budget.weigh(content)
+    if ending != ".zip":
+        yield HandedIn(file.place, below, content, file.handed_in_at)
+        return
+    if content.count(b"PK\x01\x02") > _MOST_FILES:  # what starts an entry of its table of contents
+        raise _TooMuch(f"more than {_MOST_FILES:,} files")
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+    except Exception:
+        left.append(Left(file.place, "no zip archive, whatever it is called"))
+        return
+    with archive:
+        for inner in _entries(archive, file.place, left):
+            entry = below / inner.place.relative_to(file.place)
+            yield from _notebooks(replace(inner, handed_in_at=file.handed_in_at), entry, left, budget, depth + 1)
 
 
 def _key(name: str) -> str:
     return re.sub(r"[\W_]+", "", name.casefold())
-
-
-def _is_name(student: str) -> bool:
-    return bool(student) and student == plain(student) and student[0] != "." and not set(student) & set('/\\:*?"<>|')
 
 
 def match_chapter(path: PurePosixPath, content: bytes, chapters: Iterable[Chapter]) -> Chapter | None:
@@ -292,43 +426,58 @@ def _grade_ids(content: bytes) -> set[str]:
         return set()
 
 
-def _put(submitted: Path, earlier: Path, student: str, chapter: Chapter, found: Found) -> str:
+def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> str:
     folder = submitted / student / chapter.folder
-    if any(os.path.islink(path) for path in (folder, folder.parent)):
-        raise CourseError(f"{folder} is a symbolic link, or lies in one: nothing is written there")
+    if wrong := [path for path in (folder, folder.parent) if os.path.islink(path)]:
+        raise OSError(0, "a symbolic link lies in the way", str(wrong[0]))
     target = folder / f"{chapter.module}.ipynb"
     how = "new"
     if os.path.lexists(target):
         if not is_plain_file(target):
-            raise CourseError(f"{target} is no plain file: move it away")
+            raise OSError(0, "what lies there is no plain file", str(target))
         before = target.read_bytes()
         if before == found.content:
             return "unchanged"
-        _keep(earlier, student, chapter, before)
+        _keep(submitted.parent / "earlier", student, chapter, before)
         how = "replaces an earlier one"
     folder.mkdir(parents=True, exist_ok=True)
+    # Without a time for a moment, rather than with that of the one before.
+    (folder / "timestamp.txt").unlink(missing_ok=True)
     replace_file(target, found.content)
     if found.handed_in_at:
         replace_file(folder / "timestamp.txt", f"{found.handed_in_at:%Y-%m-%d %H:%M:%S} UTC\n".encode())
-    else:
-        (folder / "timestamp.txt").unlink(missing_ok=True)
     return how
 
 
 def _keep(earlier: Path, student: str, chapter: Chapter, content: bytes) -> None:
+    """Keep a notebook beside those that were kept before, whatever they are called; once, if it is the same again."""
     folder = earlier / student / chapter.folder
     folder.mkdir(parents=True, exist_ok=True)
-    number = 1 + len(list(folder.glob("*.ipynb")))
-    replace_file(folder / f"{chapter.module}_{number:03}.ipynb", content)
+    if any(is_plain_file(kept) and kept.read_bytes() == content for kept in folder.glob("*.ipynb")):
+        return
+    number = 1
+    while True:
+        kept = folder / f"{chapter.module}_{number:03}.ipynb"
+        try:
+            file = kept.open("xb")
+            break
+        except FileExistsError:
+            number += 1
+    try:
+        with file:
+            file.write(content)
+    except OSError:
+        kept.unlink()
+        raise
 
 
 def names_in(book: Gradebook) -> list[tuple[str, str]]:
-    """What the gradebook knows its students by: full names both ways round, the LMS's number, the e-mail address."""
+    """What the gradebook knows its students by: full names both ways round, number, address, the folder's own name."""
     known = []
     for student in book.students:
         first, last = student.first_name or "", student.last_name or ""
         names = [f"{first} {last}", f"{last} {first}"] if first and last else []
-        known += [(name, student.id) for name in (*names, student.lms_user_id, student.email) if name]
+        known += [(name, student.id) for name in (*names, student.lms_user_id, student.email, student.id) if name]
     return known
 
 

@@ -1,5 +1,6 @@
-"""The course as data: where it lies, its chapters, their exercises and points."""
+"""The course as data: where it lies, its chapters, their exercises and points; and which class is at hand."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,10 @@ from autograder.source import read_definitions
 
 # In notebooks/: the answers of chapters that were not handed out, for those who start at a later one.
 REFERENCE = "reference"
+# The environment variable that tells every command and `nbgrader_config.py` which class is at hand.
+CLASS = "AUTOGRADER_CLASS"
+# What lies in classroom/ when there is one class: no other can be called so.
+_OF_ONE_CLASS = ("submitted", "autograded", "feedback", "earlier")
 
 
 class CourseError(Exception):
@@ -52,6 +57,13 @@ class Course:
     curriculum: tuple[Chapter, ...]
     stand_ins: Mapping[str, str] = field(default_factory=dict, hash=False)
     """text by name: what a notebook imports while it is graded in place of packages that have no part in that"""
+    class_name: str = ""
+    """which class is graded, if there are several"""
+
+    @property
+    def classroom(self) -> Path:
+        """The folder of the class: its hand-ins, graded notebooks, pages and marks."""
+        return self.root / "classroom" / self.class_name
 
     @property
     def chapters(self) -> list[Chapter]:
@@ -122,6 +134,42 @@ def find_course(start: Path | None = None) -> Course:
     )
 
 
+def class_folder(root: Path, name: str) -> Path:
+    """Where a class has its folders; without a name, where the only one has them.
+
+    Args:
+        root: of the course.
+        name: the class's.
+
+    Raises:
+        CourseError: no class is called so.
+    """
+    classroom = root / "classroom"
+    _require_class_name(name)
+    if name and not (classroom / name).is_dir():
+        begun = sorted(folder.name for folder in classroom.glob("[!.]*/") if folder.name not in _OF_ONE_CLASS)
+        here = f"the classes here are {', '.join(begun)}" if begun else "none was begun yet"
+        raise CourseError(
+            f"there is no class {name!r}: {here}; `autograder students add FILE --class {name}` begins it"
+        )
+    return classroom / name
+
+
+def begin_class(root: Path, name: str) -> None:
+    """Make the folder of a class, if it is not there yet.
+
+    Raises:
+        CourseError: no class can be called so.
+    """
+    _require_class_name(name)
+    (root / "classroom" / name).mkdir(parents=True, exist_ok=True)
+
+
+def _require_class_name(name: str) -> None:
+    if name and (not re.fullmatch(r"\w[\w.-]{0,60}", name) or name.lower() in _OF_ONE_CLASS):
+        raise CourseError(f"{name!r} cannot be the name of a class: letters, digits, '-', '.' and '_' can be in it")
+
+
 def _read_course(root: Path, file: Path) -> Course:
     told = tomllib.loads(file.read_text(encoding="utf-8"))
     chapters = tuple(
@@ -142,4 +190,4 @@ def reference_modules(course: Course, chapter: Chapter) -> dict[str, str]:
         For each earlier chapter, its module name and the text of its definitions; and the course's stand-ins.
     """
     earlier = [c for c in course.chapters if c.folder < chapter.folder]
-    return course.stand_ins | {c.module: read_definitions(course.solution(c)) for c in earlier}
+    return dict(course.stand_ins) | {c.module: read_definitions(course.solution(c)) for c in earlier}

@@ -11,9 +11,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.course import gradebook, report
+from autograder.course import grade, gradebook
 from autograder.course.curriculum import Chapter, Course
-from autograder.course.proof import answers, cell_of
+from autograder.course.proof import answers_of, cell_of
 from autograder.submission import repair
 
 
@@ -61,10 +61,10 @@ def _answered(course: Course, chapter: Chapter, *, right: bool, first: int | Non
     """The released notebook with the first so many exercises answered, differently from the reference."""
     reference = nbformat.read(course.solution(chapter), as_version=4)
     notebook, _ = repair(nbformat.v4.new_notebook(), reference)  # as it is handed out
-    on_record = answers(chapter)
+    on_record = answers_of(chapter)
     exercises = [exercise for exercise in chapter.exercises if exercise.kind == "code"][:first]
     for number, exercise in enumerate(exercises):
-        choice = [a for a in on_record if a.exercise == exercise.name and (a.says is None) == right]
+        choice = [a for a in on_record if a.exercise == exercise.name and a.right == right]
         text = choice[number % len(choice)].cell(cell_of(reference, exercise.name).source)
         cell_of(notebook, exercise.name).source = "\n".join(
             line for line in text.splitlines() if "### BEGIN SOLUTION" not in line and "### END SOLUTION" not in line
@@ -104,6 +104,5 @@ def run(course: Course, chapters: list[Chapter]) -> int:
     nbgrader.coursedir.submitted_directory = "classroom/example/submitted"
     nbgrader.coursedir.autograded_directory = "classroom/example/autograded"
     nbgrader.coursedir.db_url = f"sqlite:///{folder / 'gradebook.db'}"
-    nothing = dict.fromkeys(("submitted", "student", "json_file", "workers", "scheduler"))
-    status = report.run(course, chapters, **nothing, unsafe=False, nbgrader=nbgrader)
-    return 0 if status == report.UNGRADABLE else status
+    status = grade.run(course, chapters, nbgrader=nbgrader)
+    return grade.GRADED if status == grade.UNGRADABLE else status

@@ -1,16 +1,18 @@
 """Marks as files: nbgrader's own CSV, and what Canvas and Moodle import."""
 
 import csv
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from nbgrader.api import Assignment, Gradebook
+from nbgrader.api import Assignment, Gradebook, Student
 from nbgrader.plugins import CsvExportPlugin, ExportPlugin
 
 from autograder.course import gradebook
 from autograder.course.curriculum import Course
+from autograder.course.files import replace_table
 from autograder.course.standing import Standing, refresh_penalties, standings
+from autograder.course.students import sections
 from autograder.plain import cell
 
 
@@ -19,10 +21,10 @@ def run(course: Course, to: Path | None) -> None:
 
     Args:
         course: the course, with its solutions.
-        to: the folder for them; `classroom/` by default.
+        to: the folder for them; the class's own by default.
     """
     nbgrader = gradebook.configure(course)
-    folder = to or course.root / "classroom"
+    folder = to or course.classroom
     folder.mkdir(parents=True, exist_ok=True)
     plugins = {"grades.csv": CsvExportPlugin, "canvas.csv": CanvasExport, "moodle.csv": MoodleExport}
     with gradebook.open_gradebook(nbgrader) as book:
@@ -32,37 +34,32 @@ def run(course: Course, to: Path | None) -> None:
             _disarm(folder / name)
             print(folder / name)
         standing = standings(book)
-        _add_columns(folder / "grades.csv", standing)
+        _add_columns(folder / "grades.csv", standing, sections(nbgrader))
         waiting = sum(one.to_mark > 0 for one in standing.values())
     if waiting:
         print(f"autograder: {waiting} submissions still hold answers to mark by hand", file=sys.stderr)
 
 
-def _add_columns(file: Path, standing: dict[tuple[str, str], Standing]) -> None:
-    """Add to nbgrader's table whether each submission was late, and how many of its answers wait for a mark."""
+def _add_columns(file: Path, standing: dict[tuple[str, str], Standing], section: dict[str, str]) -> None:
+    """Add to nbgrader's table sections, whether each submission was late, and how many of its answers wait."""
     with file.open(newline="", encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
     if not rows:
         return
     for row in rows:
         one = standing.get((row["student_id"], row["assignment"]))
-        row |= {"late": "yes" if one and one.late else "", "to_mark": one.to_mark if one else ""}
-    temporary = file.with_name(f".{file.name}.part")
-    with temporary.open("w", newline="", encoding="utf-8") as table:
-        writer = csv.DictWriter(table, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(temporary, file)
+        late = "yes" if one and one.late else "unknown" if one and one.undated else ""
+        row |= {"late": late, "to_mark": one.to_mark if one else ""}
+        if section:
+            row["section"] = cell(section.get(row["student_id"], ""))
+    replace_table(file, [list(rows[0]), *(row.values() for row in rows)])
 
 
 def _disarm(file: Path) -> None:
     """Rewrite a table so that no cell of it is a formula to a spreadsheet."""
     with file.open(newline="", encoding="utf-8") as table:
         rows = [[cell(value) for value in row] for row in csv.reader(table)]
-    temporary = file.with_name(f".{file.name}.part")
-    with temporary.open("w", newline="", encoding="utf-8") as table:
-        csv.writer(table).writerows(rows)
-    os.replace(temporary, file)
+    replace_table(file, rows)
 
 
 class _TableExport(ExportPlugin):
@@ -72,7 +69,7 @@ class _TableExport(ExportPlugin):
         wanted = [a for a in book.assignments if not self.assignment or a.name in self.assignment]
         return sorted(wanted, key=lambda assignment: assignment.name)
 
-    def write(self, book: Gradebook, header: list[list[object]], identity) -> None:
+    def write(self, book: Gradebook, header: list[list[object]], identity: Callable[[Student], list[str]]) -> None:
         standing = standings(book)
         with open(self.to, "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
@@ -92,8 +89,11 @@ class CanvasExport(_TableExport):
         columns = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(c.name for c in chapters)]
         possible = ["Points Possible", "", "", "", "", *(c.max_score for c in chapters)]
 
-        def identity(student) -> list[str]:
-            return [_name(student), "", student.id, student.lms_user_id or student.id, ""]
+        section = sections(self.parent)
+
+        def identity(student: Student) -> list[str]:
+            known = section.get(student.id, "")
+            return [_name(student), "", student.id, student.lms_user_id or student.id, known]
 
         self.write(gradebook, [columns, possible], identity)
 
@@ -104,12 +104,12 @@ class MoodleExport(_TableExport):
     def export(self, gradebook: Gradebook) -> None:
         columns = ["Username", "ID number", "First name", "Last name", "Email address"]
 
-        def identity(student) -> list[str]:
+        def identity(student: Student) -> list[str]:
             known = (student.lms_user_id, student.first_name, student.last_name, student.email)
             return [student.id, *(value or "" for value in known)]
 
         self.write(gradebook, [[*columns, *(c.name for c in self.chapters(gradebook))]], identity)
 
 
-def _name(student) -> str:
+def _name(student: Student) -> str:
     return f"{student.last_name}, {student.first_name}" if student.last_name and student.first_name else student.id

@@ -6,7 +6,6 @@ and holds no script. What a student wrote is text on it; what is formatted comes
 """
 
 import html
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,14 +21,16 @@ from nbgrader.apps.baseapp import NbGrader
 from traitlets import Unicode
 from traitlets.config import LoggingConfigurable
 
+from autograder.cells import flags_of
 from autograder.course import gradebook
-from autograder.course.batch import HandIn, read_verdicts
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
 from autograder.course.prose import folded_hints, formatted
+from autograder.course.receipts import read_receipt
 from autograder.course.standing import refresh_penalties
 from autograder.plain import shown
 from autograder.submission import repair
+from autograder.verdict import Finding, Item
 
 # Beyond this an answer or a message is cut short: a page is read on a phone.
 _LONGEST = 20_000
@@ -37,7 +38,7 @@ _MAP_TAGS = ["div", "table", "caption", "tbody", "tr", "td"]
 _MAP_STYLES = CSSSanitizer(
     allowed_css_properties=[
         "background", "border-collapse", "color", "display", "flex-wrap", "font-size", "gap", "margin-top", "padding",
-        "text-align",
+        "text-align", "white-space",
     ]
 )  # fmt: skip
 
@@ -49,11 +50,12 @@ class FeedbackPages(LoggingConfigurable):
 
 
 @dataclass
-class Verdict:
-    """What one check said: its status, its message, the student's own frames, and heat maps of numbers."""
+class Remark:
+    """What one check said: its status, the mistake, the fact, the student's own frames, and heat maps of numbers."""
 
     status: str
-    message: str
+    mistake: str
+    fact: str
     frames: str = ""
     maps: str = ""
 
@@ -62,7 +64,8 @@ class Verdict:
 class Card:
     """One exercise on the page.
 
-    `verdict` is passed, partly right, failed, not attempted, …, or "to be marked" while a mark by hand is missing.
+    `verdict` is passed, partly right, failed, not attempted, …, or "to be marked" while a mark by hand is missing,
+    "not read" where the notebook could not be graded.
     """
 
     name: str
@@ -71,7 +74,7 @@ class Card:
     verdict: str = ""
     points: float = 0.0
     max_points: float = 0.0
-    verdicts: list[Verdict] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     hints: list[Markup] = field(default_factory=list)
 
@@ -88,6 +91,8 @@ class Sheet:
     penalty: float
     chapter: Markup
     book: str
+    ungradable: str = ""
+    """why the notebook could not be graded, if it could not"""
 
 
 def write(course: Course, chapters: list[Chapter], student: str | None = None) -> int:
@@ -144,10 +149,6 @@ def _handed_out(source: Path) -> NotebookNode:
     return notebook
 
 
-def _about(cell: NotebookNode) -> dict:
-    return cell.metadata.get("nbgrader", {})
-
-
 def _hints(handed_out: NotebookNode) -> dict[str, list[Markup]]:
     return {name: [formatted(text) for text in texts] for name, texts in folded_hints(handed_out.cells).items()}
 
@@ -167,22 +168,26 @@ def _sheet(
     nbgrader: NbGrader, book: Gradebook, chapter: Chapter, student: str, path: Path, hints: dict[str, list[Markup]]
 ) -> Sheet:
     notebook = nbformat.read(path, as_version=4)
-    _, items = read_verdicts(nbgrader, HandIn(student, chapter, path))
-    messages = {item["grade_id"]: item for item in items}
+    receipt = read_receipt(path.parent)
+    told = {item.grade_id: item for item in receipt.items} if receipt else {}
+    ungradable = receipt.ungradable if receipt else ""
     grades, comments, penalty = {}, {}, 0.0
     try:
         submitted = book.find_submission_notebook(chapter.module, chapter.folder, student)
         grades = {grade.name: grade for grade in submitted.grades}
-        comments = {comment.name: comment.comment for comment in submitted.comments}
+        # What a person wrote: nbgrader's own "No response." is nobody's word.
+        comments = {comment.name: comment.manual_comment for comment in submitted.comments}
         penalty = submitted.late_submission_penalty or 0.0
     except MissingEntry:
         pass  # graded, and taken out of the gradebook since
     cards: list[Card] = []
     for cell in notebook.cells:
-        about = _about(cell)
+        about = flags_of(cell)
         name = about.get("grade_id", "")
         if about.get("solution"):
-            cards.append(Card(name, shown(cell.source[:_LONGEST]), cell.cell_type != "code", hints=hints.get(name, [])))
+            # Of a notebook that could not be read, what stands here was handed out and not written by the student.
+            answer = "" if ungradable else shown(cell.source[:_LONGEST])
+            cards.append(Card(name, answer, cell.cell_type != "code", hints=hints.get(name, [])))
         if not cards or not (about.get("grade") or about.get("solution")):
             continue
         card = cards[-1]
@@ -196,41 +201,37 @@ def _sheet(
                 card.verdict = "to be marked"
             elif grade is not None and card.written and grade.manual_score is None:
                 card.verdict = "not attempted"  # nbgrader itself marks what was left as it was
-            if cell.cell_type == "code":
-                card.verdicts += _verdicts(cell, messages.get(name))
+            if cell.cell_type == "code" and not ungradable:
+                card.remarks += _remarks(cell, told.get(name))
     for card in cards:
-        card.verdict = card.verdict or _verdict(card)
+        card.verdict = "not read" if ungradable else card.verdict or _verdict(card)
     points, most = sum(c.points for c in cards), sum(c.max_points for c in cards)
-    return Sheet(student, chapter.title, cards, max(0.0, points - penalty), most, penalty, Markup(""), "")
+    return Sheet(
+        student, chapter.title, cards, max(0.0, points - penalty), most, penalty, Markup(""), "", shown(ungradable)
+    )
 
 
 def _verdict(card: Card) -> str:
     if card.max_points and card.points >= card.max_points:
         return "passed"
-    wrong = next((v.status for v in card.verdicts if v.status != "passed"), "")
+    wrong = next((r.status for r in card.remarks if r.status != "passed"), "")
     return "partly right" if card.points else wrong or ("marked" if card.written else "failed")
 
 
-def _verdicts(cell: NotebookNode, item: dict | None) -> list[Verdict]:
-    """What a check cell says, by its outputs; of partial credit the reason is in the recorded item alone."""
+def _remarks(cell: NotebookNode, item: Item | None) -> list[Remark]:
+    """What a check cell says: the recorded finding, and what its outputs show of it."""
+    if item is None or not item.message:
+        return []
     maps = "".join(
         output.data["text/html"]
         for output in cell.outputs
         if output.output_type == "display_data" and isinstance(output.data.get("text/html"), str)
     )
-    told = [
-        Verdict(
-            output.ename,
-            shown(output.evalue[:_LONGEST]),
-            shown("\n".join(output.traceback[1:])[:_LONGEST]),
-            Markup(bleach.clean(maps, tags=_MAP_TAGS, attributes={"*": ["style"]}, css_sanitizer=_MAP_STYLES)),
-        )
-        for output in cell.outputs
-        if output.output_type == "error"
-    ]
-    if not told and item and item["message"]:
-        told = [Verdict(item["status"], shown(item["message"][:_LONGEST]))]
-    return told
+    frames = "\n".join(line for o in cell.outputs if o.output_type == "error" for line in o.traceback[1:])
+    finding = item.finding or Finding(what=item.message)
+    drawn = Markup(bleach.clean(maps, tags=_MAP_TAGS, attributes={"*": ["style"]}, css_sanitizer=_MAP_STYLES))
+    says, fact, where = (shown(text[:_LONGEST]) for text in (finding.says, finding.fact, frames))
+    return [Remark(item.status, says, fact, where, drawn)]
 
 
 def render(sheet: Sheet) -> str:
@@ -238,6 +239,5 @@ def render(sheet: Sheet) -> str:
     here = Path(__file__).parent
     templates = Environment(loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     templates.filters["number"] = lambda points: f"{round(points, 2):g}"
-    templates.filters["parts"] = lambda message: re.split(r"\. Likely cause: ", message, maxsplit=1)
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("feedback.html").render(sheet=sheet, style=style)

@@ -1,20 +1,16 @@
 """Where the marks of a course in this layout go: nbgrader's gradebook."""
 
-import stat
-import tempfile
+import os
+from collections.abc import Collection
 from pathlib import Path
 
 from nbformat import NotebookNode
 from nbgrader import utils
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.baseapp import NbGrader
-from nbgrader.converters import GenerateAssignment
-from nbgrader.converters.base import NbGraderException
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import SaveCells
 
-from autograder.course.curriculum import Chapter, Course, CourseError, find_course, reference_modules
-from autograder.nbgrader import GradeSubmission, set_checksums
+from autograder.course.curriculum import CLASS, Chapter, Course, CourseError
+from autograder.nbgrader import set_checksums
 
 
 def configure(course: Course) -> NbGrader:
@@ -24,11 +20,23 @@ def configure(course: Course) -> NbGrader:
         course: the course that is graded.
 
     Returns:
-        nbgrader's application object; `.coursedir` tells its folders and the gradebook's address.
+        nbgrader's application object; `.coursedir` tells the folders of the class and its gradebook's address.
+
+    Raises:
+        CourseError: there is no such class, or its gradebook would be that of all.
     """
     app = NbGrader()
     app.log_level = "ERROR"
-    app.initialize([], root=str(course.root))
+    outside = os.environ.get(CLASS)
+    os.environ[CLASS] = course.class_name
+    try:
+        app.initialize([], root=str(course.root))
+    except SystemExit as error:  # what `nbgrader_config.py` refuses
+        raise CourseError(str(error)) from None
+    finally:
+        del os.environ[CLASS]
+        if outside is not None:
+            os.environ[CLASS] = outside
     return app
 
 
@@ -40,57 +48,19 @@ def open_gradebook(app: NbGrader) -> Gradebook:
     return Gradebook(url, app.coursedir.course_id or "default_course")
 
 
-def generate(app: NbGrader, chapter: Chapter, directory: Path, tell_gradebook: bool) -> None:
-    """Write a chapter's release with nbgrader's own `generate_assignment`.
-
-    Args:
-        app: nbgrader, configured.
-        chapter: the chapter whose source in `solutions/` is read.
-        directory: where its folder is put.
-        tell_gradebook: which cells the chapter has and what they are worth.
-
-    Raises:
-        CourseError: nbgrader refuses the chapter, for a solution cell without markers, say, or because the gradebook
-            holds marks for other cells than the chapter has now.
-    """
-    coursedir = CourseDirectory(parent=app)
-    coursedir.root, coursedir.db_url = app.coursedir.root, app.coursedir.db_url
-    coursedir.release_directory, coursedir.assignment_id = str(directory), chapter.folder
-    converter = GenerateAssignment(coursedir=coursedir, parent=app, force=True, no_database=not tell_gradebook)
-    if not tell_gradebook:
-        converter.preprocessors = [p for p in converter.preprocessors if p is not SaveCells]
-    try:
-        converter.start()
-    except NbGraderException as error:
-        raise CourseError(
-            f"nbgrader cannot release {chapter.folder} as it is now: {error}. If exercises were added or removed after "
-            f"a class was graded, run `nbgrader db assignment remove {chapter.folder} --force` and grade again; marks "
-            "that were given by hand in that chapter are lost"
-        ) from error
-
-
-def synchronise(app: NbGrader, chapter: Chapter) -> None:
-    """Tell the gradebook which cells a chapter has and what they are worth, without a release.
-
-    Args:
-        app: nbgrader, configured.
-        chapter: the chapter whose source in `solutions/` is read.
-
-    Raises:
-        CourseError: see `generate`.
-    """
-    with tempfile.TemporaryDirectory() as directory:
-        generate(app, chapter, Path(directory), tell_gradebook=True)
-
-
 def record(
     gradebook: Gradebook,
     student: str,
     chapter: Chapter,
     notebook: NotebookNode,
     handed_in_at: str | None = None,
-) -> None:
+    forget_time: bool = False,
+    faulty: Collection[str] = (),
+    unchanged: Collection[str] = (),
+) -> dict[str, tuple[float | None, float]]:
     """Write the marks of one graded notebook; the marks that they replace are gone, those given by hand stay.
+
+    A mark given by hand is flagged for review where what it was given for has changed.
 
     The marks of a notebook are one transaction, so that an interrupt leaves all of them or none. Penalties for handing
     in late are worked out later, for all at once (`standing.refresh_penalties`).
@@ -101,21 +71,33 @@ def record(
         chapter: what was handed in.
         notebook: the graded notebook; the checksums in its metadata are set to those of the release.
         handed_in_at: when it was handed in, if that is known.
+        forget_time: what the gradebook knows is the time of an earlier hand-in.
+        faulty: checks that are at fault themselves: their former marks stay, and where there is none it waits for one.
+        unchanged: cells whose answer and rubric are what they were when their mark was written.
+
+    Returns:
+        Each cell's mark before, None if it had none, and after, without penalties.
     """
-    when = {"timestamp": handed_in_at} if handed_in_at else {}
+    when = {"timestamp": handed_in_at} if handed_in_at or forget_time else {}
     with gradebook.db.no_autoflush:
         gradebook.update_or_create_student(student)
         gradebook.update_or_create_submission(chapter.folder, student, **when)
     submitted = gradebook.find_submission_notebook(chapter.module, chapter.folder, student)
     cells = set_checksums(notebook, submitted.notebook)
+    before = {g.name: None if g.auto_score is None and g.manual_score is None else g.score for g in submitted.grades}
     for grade in submitted.grades:
         cell = cells.get(grade.name)
-        grade.auto_score = utils.determine_grade(cell)[0] if cell and cell.source.strip() else 0.0
-        grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
+        if grade.name not in faulty:
+            grade.auto_score = utils.determine_grade(cell)[0] if cell and cell.source.strip() else 0.0
+        if grade.manual_score is None:
+            grade.needs_manual_grade = grade.auto_score is None
+        elif grade.name not in unchanged:
+            grade.needs_manual_grade = True
     for comment in submitted.comments:
         cell = cells.get(comment.name)
         comment.auto_comment = "No response." if cell is not None and _is_unanswered(cell) else None
     gradebook.db.commit()
+    return {grade.name: (before[grade.name], grade.score) for grade in submitted.grades}
 
 
 def set_time(gradebook: Gradebook, student: str, chapter: Chapter, handed_in_at: str) -> None:
@@ -131,27 +113,6 @@ def _is_unanswered(cell: NotebookNode) -> bool:
     return not cell.source.strip() or cell.metadata.nbgrader["checksum"] == utils.compute_checksum(cell)
 
 
-def is_plain_file(path: Path) -> bool:
-    """Whether a path that a student may have made is a file, not a link to another's nor a pipe that never ends."""
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
-def read_timestamp(folder: Path) -> str | None:
-    """When a folder was handed in, as nbgrader's `timestamp.txt` tells it; None if it does not."""
-    file = folder / "timestamp.txt"
-    if not is_plain_file(file) or file.stat().st_size > 100:
-        return None
-    try:
-        text = file.read_text(encoding="utf-8").strip()
-        utils.parse_utc(text)
-    except (OSError, ValueError, OverflowError):
-        return None
-    return text
-
-
 def is_recorded(gradebook: Gradebook, student: str, chapter: Chapter) -> bool:
     """Whether the gradebook holds a mark for each check cell of a student's notebook."""
     try:
@@ -159,12 +120,3 @@ def is_recorded(gradebook: Gradebook, student: str, chapter: Chapter) -> bool:
     except MissingEntry:
         return False
     return all(grade.auto_score is not None for grade in submitted.grades if grade.cell_type == "code")
-
-
-class GradeChapter(GradeSubmission):
-    """Grades a chapter, which may import the reference of earlier ones; it is configured as `GradeSubmission`."""
-
-    def modules(self, source: Path) -> dict[str, str]:
-        """The earlier chapters' definitions."""
-        course = find_course(source.parent)
-        return reference_modules(course, course.find(source.stem))

@@ -5,7 +5,6 @@ gradebook. Nobody's name stands beside an answer. What students wrote is text on
 """
 
 import ast
-import csv
 import json
 import os
 import re
@@ -15,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
@@ -25,13 +23,14 @@ from nbgrader.apps.baseapp import NbGrader
 
 from autograder.cells import exercise_of
 from autograder.course import gradebook
-from autograder.course.batch import RECEIPT
 from autograder.course.curriculum import Chapter, Course, CourseError, Exercise
-from autograder.course.files import replace_file
-from autograder.course.mistakes import Mistake, catalogue, name_mistake
+from autograder.course.files import replace_file, replace_table
 from autograder.course.prose import first_hint, folded_hints, formatted
+from autograder.course.receipts import read_receipts
 from autograder.course.standing import hand_in_times
+from autograder.mistakes import Unexplained
 from autograder.plain import cell, shown
+from autograder.verdict import Finding, Item, Status
 
 # So many answers with a mistake are looked through for the one that occurs most often.
 _LOOKED_THROUGH = 20
@@ -53,14 +52,14 @@ _BEFORE = (
 
 
 @dataclass
-class Found:
+class MadeMistake:
     """A mistake in a class: how many students made it, and an answer that makes it.
 
     Attributes:
-        id: stable, see `autograder.course.mistakes`.
-        name: what the wrong answers on record are called; of a mistake that is not on record, the kind of its message.
-        named: whether it is on record.
-        says: a message that students were shown.
+        id: the exercise and the id of the mistake, which stay when its sentence is reworded.
+        name: its sentence; where the mistake is not known, the kind of its message.
+        named: whether the check knew the mistake.
+        says: a fact that students were shown.
         count: how many students.
         share: of those who handed the chapter in.
         answer: the commonest answer, without comments and docstrings.
@@ -99,7 +98,7 @@ class ExerciseInsight:
     remark: str = ""
     to_mark: int = 0
     hint: str = ""
-    mistakes: list[Found] = field(default_factory=list)
+    mistakes: list[MadeMistake] = field(default_factory=list)
 
 
 @dataclass
@@ -137,19 +136,19 @@ class Insights:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What was recorded of one notebook: a dictionary for each check, and the text of each answer."""
+    """What was recorded of one notebook: an item for each check, and the text of each answer."""
 
     student: str
     folder: str
-    items: list[dict]
+    items: list[Item]
     answers: dict[str, str]
 
     @cached_property
-    def of_exercise(self) -> dict[str, list[dict]]:
+    def of_exercise(self) -> dict[str, list[Item]]:
         """The checks of each exercise."""
-        found: dict[str, list[dict]] = {}
+        found: dict[str, list[Item]] = {}
         for item in self.items:
-            found.setdefault(exercise_of(item["grade_id"]), []).append(item)
+            found.setdefault(exercise_of(item.grade_id), []).append(item)
         return found
 
 
@@ -183,9 +182,8 @@ def run(course: Course, chapters: list[Chapter], nbgrader: NbGrader | None = Non
         raise CourseError("there is nothing graded to look into; run `autograder grade` first")
     with gradebook.open_gradebook(nbgrader) as book:
         marks = read_marks(book)
-    known = {chapter.folder: mistakes_of(chapter) for chapter in chapters}
     hints = {chapter.folder: read_hints(course.solution(chapter)) for chapter in chapters}
-    insights = look_into(nbgrader.coursedir.course_id, chapters, verdicts, marks, known, hints)
+    insights = look_into(nbgrader.coursedir.course_id, chapters, verdicts, marks, hints)
     page = page_of(nbgrader)
     page.parent.mkdir(parents=True, exist_ok=True)
     replace_file(page, render(insights).encode(errors="backslashreplace"))
@@ -201,30 +199,13 @@ def page_of(nbgrader: NbGrader) -> Path:
     return Path(os.path.normpath(graded)).parent / "insights.html"
 
 
-def mistakes_of(chapter: Chapter) -> dict[str, list[Mistake]]:
-    """The mistakes on record for each exercise of a chapter; none where the course has no wrong answers on record."""
-    try:
-        module = import_module(f"checks.{chapter.module}.mutants")
-    except ModuleNotFoundError:
-        return {}
-    return catalogue(module.MUTANTS)
-
-
 def read_verdicts(nbgrader: NbGrader, chapters: Iterable[Chapter]) -> list[Verdicts]:
     """The verdicts that `autograder grade` recorded for these chapters, students in order."""
-    coursedir = nbgrader.coursedir
-    found = []
-    for chapter in chapters:
-        pattern = coursedir.format_path(coursedir.autograded_directory, "*", chapter.folder)
-        root, _, rest = pattern.partition("*")
-        for receipt in sorted(Path(root).glob(f"*{rest}/{RECEIPT}")):
-            try:
-                read = json.loads(receipt.read_bytes())
-            except (OSError, ValueError):
-                continue  # half gone: the next run of `grade` writes it anew
-            student = receipt.relative_to(root).parts[0]
-            found.append(Verdicts(student, chapter.folder, read["items"], read.get("answers", {})))
-    return found
+    return [
+        Verdicts(student, chapter.folder, receipt.items, receipt.answers)
+        for chapter in chapters
+        for student, receipt in read_receipts(nbgrader, chapter)
+    ]
 
 
 def read_marks(book: Gradebook) -> Marks:
@@ -262,7 +243,6 @@ def look_into(
     chapters: Iterable[Chapter],
     verdicts: Iterable[Verdicts],
     marks: Marks,
-    known: Mapping[str, Mapping[str, list[Mistake]]],
     hints: Mapping[str, Mapping[str, str]],
 ) -> Insights:
     """Work out what the class got wrong.
@@ -272,7 +252,6 @@ def look_into(
         chapters: which to show.
         verdicts: what was recorded of each notebook.
         marks: what the gradebook adds.
-        known: for each chapter's folder and exercise, the mistakes on record.
         hints: for each chapter's folder and exercise, the chapter's first hint.
 
     Returns:
@@ -299,7 +278,7 @@ def look_into(
                 _look_into_written(insight, chapter, handed_in, marks)
             else:
                 own = {v.student: shares[v.student, chapter.folder, exercise.name] for v in handed_in}
-                _look_into_code(insight, exercise, handed_in, known.get(chapter.folder, {}).get(exercise.name, []))
+                _look_into_code(insight, exercise, handed_in)
                 _discriminate(insight, own, totals)
             exercises.append(insight)
         times = _times(chapter, handed_in, marks)
@@ -320,62 +299,58 @@ def _shares(of_chapter: Mapping[str, list[Verdicts]]) -> dict[tuple[str, str, st
     for folder, verdicts in of_chapter.items():
         for one in verdicts:
             for exercise, items in one.of_exercise.items():
-                earned, most = (sum(item[of] for item in items) for of in ("points", "max_points"))
+                earned, most = sum(item.points for item in items), sum(item.max_points for item in items)
                 shares[one.student, folder, exercise] = (earned, most)
     return shares
 
 
 def _look_into_written(insight: ExerciseInsight, chapter: Chapter, handed_in: list[Verdicts], marks: Marks) -> None:
-    found = [marks.by_hand.get((v.student, chapter.folder, insight.name)) for v in handed_in]
-    found = [mark for mark in found if mark is not None]
+    marked = [marks.by_hand.get((v.student, chapter.folder, insight.name)) for v in handed_in]
+    found = [mark for mark in marked if mark is not None]
     insight.to_mark = sum(waiting for _, waiting in found)
     given = [score / insight.points for score, waiting in found if not waiting]
     insight.mean = statistics.fmean(given) if given else None
 
 
-def _look_into_code(
-    insight: ExerciseInsight, exercise: Exercise, handed_in: list[Verdicts], known: list[Mistake]
-) -> None:
+def _look_into_code(insight: ExerciseInsight, exercise: Exercise, handed_in: list[Verdicts]) -> None:
     statuses: Counter[str] = Counter()
-    found: dict[str, Found] = {}
+    made: dict[str, MadeMistake] = {}
     answers: dict[str, list[str]] = defaultdict(list)
-    recognised: dict[str, Mistake | None] = {}
     solved, earned, most = 0, 0.0, 0.0
     for one in handed_in:
         items = one.of_exercise.get(exercise.name, [])
-        wrong = [item for item in items if item["status"] != "passed"]
-        statuses[wrong[0]["status"] if wrong else "passed"] += 1
+        wrong = [item for item in items if item.status != Status.PASSED]
+        statuses[wrong[0].status if wrong else Status.PASSED] += 1
         solved += not wrong
-        earned, most = earned + sum(i["points"] for i in items), most + sum(i["max_points"] for i in items)
-        made = set()
-        for item in wrong:
-            message = item["message"]
-            if item["status"] in ("not attempted", "missing"):
-                continue
-            if message not in recognised:
-                recognised[message] = name_mistake(message, known)
-            mistake = recognised[message]
-            kind = "" if mistake else _kind(item["status"], message)
-            key = mistake.id if mistake else f"{exercise.name}/unnamed/{kind}"
-            if key not in found:
-                found[key] = Found(key, mistake.name if mistake else kind, mistake is not None, message)
-            made.add(key)
-        for key in made:
-            found[key].count += 1
+        earned, most = earned + sum(i.points for i in items), most + sum(i.max_points for i in items)
+        told = [i for i in wrong if i.status not in (Status.NOT_ATTEMPTED, Status.MISSING)]
+        mistakes = {mistake.id: mistake for mistake in (_made(exercise.name, item) for item in told)}
+        for key, mistake in mistakes.items():
+            made.setdefault(key, mistake).count += 1
             if len(answers[key]) < _LOOKED_THROUGH and (answer := one.answers.get(exercise.name)):
                 answers[key].append(answer)
     insight.solved = solved / len(handed_in)
     insight.mean = earned / most if most else None
     insight.statuses = dict(statuses)
-    insight.mistakes = sorted(found.values(), key=lambda f: (-f.count, f.id))
+    insight.mistakes = sorted(made.values(), key=lambda mistake: (-mistake.count, mistake.id))
     for number, mistake in enumerate(insight.mistakes):
         mistake.share = mistake.count / len(handed_in)
         if number < SHOWN:
             mistake.answer = _typical(answers[mistake.id])
 
 
+def _made(exercise: str, item: Item) -> MadeMistake:
+    """The mistake that a verdict tells of; where the check knew none, the kind of its message."""
+    finding = item.finding or Finding(what=item.message)
+    if finding.mistake:
+        named = finding.mistake not in {mistake.id for mistake in Unexplained}
+        return MadeMistake(f"{exercise}/{finding.mistake}", finding.says, named, finding.fact)
+    kind = _kind(item.status, item.message)
+    return MadeMistake(f"{exercise}/unnamed/{kind}", kind, False, item.message)
+
+
 def _kind(status: str, message: str) -> str:
-    """What the messages of a mistake that is not on record have in common: their first line, numbers apart."""
+    """What the messages of a mistake that has no name have in common: their first line, numbers apart."""
     first = message.strip().split("\n")[0][:200] or status
     return re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "#", first)
 
@@ -439,13 +414,11 @@ def _discriminate(
 def _times(chapter: Chapter, handed_in: list[Verdicts], marks: Marks) -> list[tuple[str, int, float]]:
     """When a chapter was handed in: against the due date, or by days where there is none."""
     groups: dict[str, list[float]] = {}
-    share = {
-        v.student: sum(i["points"] for i in v.items) / (sum(i["max_points"] for i in v.items) or 1) for v in handed_in
-    }
+    share = {v.student: sum(i.points for i in v.items) / (sum(i.max_points for i in v.items) or 1) for v in handed_in}
     timed = sorted((marks.times[key], key) for key in _keys(handed_in) if key in marks.times)
     with_due = any(key in marks.due for _, key in timed)
     if with_due:
-        groups = {label: [] for label, _ in _BEFORE} | {"late": []}
+        groups = {label: [] for label in (*dict(_BEFORE), "late")}
     for when, key in timed:
         groups.setdefault(_when(when, marks.due.get(key)), []).append(share[key[0]])
     return [(label, len(group), statistics.fmean(group) if group else 0.0) for label, group in groups.items()]
@@ -462,8 +435,8 @@ def _lines(folders: list[str], of_chapter: Mapping[str, list[Verdicts]]) -> list
     points: dict[str, dict[str, float]] = defaultdict(dict)
     for folder in folders:
         for one in of_chapter[folder]:
-            most = sum(item["max_points"] for item in one.items) or 1
-            points[one.student][folder] = sum(item["points"] for item in one.items) / most
+            most = sum(item.max_points for item in one.items) or 1
+            points[one.student][folder] = sum(item.points for item in one.items) / most
     lines = []
     for student, of in sorted(points.items()):
         shares = [of.get(folder) for folder in folders]
@@ -515,15 +488,12 @@ def _write_csv(file: Path, insights: Insights) -> None:
         for exercise in chapter.exercises:
             told = [chapter.folder, exercise.name, chapter.handed_in, _rounded(exercise.solved)]
             told += [_rounded(exercise.discrimination), exercise.to_mark]
-            for found in exercise.mistakes:
-                made = ["yes" if found.named else "no", found.count, _rounded(found.share)]
-                rows.append([*told, found.id, found.name, *made])
+            for mistake in exercise.mistakes:
+                made = ["yes" if mistake.named else "no", mistake.count, _rounded(mistake.share)]
+                rows.append([*told, mistake.id, mistake.name, *made])
             if not exercise.mistakes:
                 rows.append([*told, "", "", "", "", ""])
-    temporary = file.with_name(f".{file.name}.part")
-    with temporary.open("w", newline="", encoding="utf-8") as table:
-        csv.writer(table).writerows([cell(value) for value in row] for row in rows)
-    os.replace(temporary, file)
+    replace_table(file, [[cell(value) for value in row] for row in rows])
 
 
 def _rounded(value: float | None) -> float | str:

@@ -4,15 +4,16 @@ Equal answers stand together, so that a mark and a comment that are given once c
 """
 
 import csv
-import os
 from pathlib import Path
 
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.baseapp import NbGrader
 
+from autograder.cells import flags_of
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError
+from autograder.course.files import replace_table
 from autograder.plain import cell, shown
 
 _COLUMNS = ("student", "answer", "points", "comment")
@@ -46,18 +47,14 @@ def write_answers(course: Course, chapter: Chapter, exercise: str, table: Path) 
             points = "" if grade.needs_manual_grade and grade.manual_score is None else f"{grade.score:g}"
             rows.append([student, shown(answer), points, _comment(book, chapter, exercise, student) or ""])
     rows.sort(key=lambda row: (" ".join(row[1].split()).casefold(), row[0]))
-    temporary = table.with_name(f".{table.name}.part")
-    with temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(_COLUMNS)
-        # An answer keeps its lines; only what a spreadsheet would compute is quoted.
-        writer.writerows([cell(who), _quoted(answer), points, _quoted(told)] for who, answer, points, told in rows)
-    os.replace(temporary, table)
+    # An answer keeps its lines; only what a spreadsheet would compute is quoted.
+    quoted = [[cell(who), _quoted(answer), points, _quoted(told)] for who, answer, points, told in rows]
+    replace_table(table, [_COLUMNS, *quoted])
     return len(rows)
 
 
 def _quoted(text: str) -> str:
-    return f"'{text}" if cell(text).startswith("'") and not text.startswith("'") else text
+    return f"'{text}" if str(cell(text)).startswith("'") and not text.startswith("'") else text
 
 
 def _find(book: Gradebook, chapter: Chapter, exercise: str) -> float:
@@ -81,7 +78,7 @@ def _answer(notebook: Path, exercise: str) -> str:
         cells = nbformat.read(notebook, as_version=4).cells
     except OSError:
         return ""
-    return next((c.source for c in cells if c.metadata.get("nbgrader", {}).get("grade_id") == exercise), "")
+    return next((c.source for c in cells if flags_of(c).get("grade_id") == exercise), "")
 
 
 def _comment(book: Gradebook, chapter: Chapter, exercise: str, student: str) -> str | None:

@@ -1,13 +1,15 @@
-"""The kill table: every wrong answer must fail with its message, every right answer must pass."""
+"""The kill table: every wrong answer must fail for its mistake, every right answer must pass."""
 
 import ast
 import contextlib
 import importlib
 import io
 import linecache
+import re
 import secrets
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,26 +25,29 @@ from autograder.cells import exercise_of, flags_of
 from autograder.course.curriculum import Chapter, Course, Exercise, reference_modules
 from autograder.isolation.sandbox import Sandbox
 from autograder.judge import fresh_state
+from autograder.mistakes import Common, Mistake, raised
 from autograder.run import grade_notebook
 from autograder.source import definitions, execute_definitions
-from autograder.verdict import Status
+from autograder.verdict import Credit, Finding, Status
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the checks said of one answer: `message` is empty when it passed."""
+class Judged:
+    """What the checks said of one answer: nothing when it passed."""
 
     answer: Answer
-    message: str
+    finding: Finding | None = None
+    message: str = ""
 
     @property
     def as_meant(self) -> bool:
-        """A wrong answer failed with its phrase, or a right one passed."""
-        says = self.answer.says
-        return not self.message if says is None else bool(self.message) and says.lower() in self.message.lower()
+        """A right answer passed, or a wrong one failed for its mistake."""
+        if self.answer.mistake is None:
+            return bool(self.message) != self.answer.right
+        return self.finding is not None and self.finding.mistake == self.answer.mistake.id
 
 
-def answers(chapter: Chapter) -> list[Answer]:
+def answers_of(chapter: Chapter) -> list[Answer]:
     """The wrong and right answers of a chapter, wrong ones first."""
     module = importlib.import_module(f"checks.{chapter.module}.mutants")
     return [*module.MUTANTS, *module.VARIANTS]
@@ -50,7 +55,7 @@ def answers(chapter: Chapter) -> list[Answer]:
 
 def cell_of(notebook: NotebookNode, name: str) -> NotebookNode:
     """The cell with this `grade_id`."""
-    return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
+    return next(c for c in notebook.cells if flags_of(c).get("grade_id") == name)
 
 
 def code_of(notebook: NotebookNode) -> NotebookNode:
@@ -73,7 +78,7 @@ def with_answer(notebook: NotebookNode, answer: Answer) -> NotebookNode:
     return NotebookNode(notebook | {"cells": [new if cell is old else cell for cell in notebook.cells]})
 
 
-def judge_in_notebook(notebook: NotebookNode, answer: Answer, seed: int | None = None) -> Verdict:
+def judge_in_notebook(notebook: NotebookNode, answer: Answer, seed: int | None = None) -> Judged:
     """Run an answer and its checks on real objects in this process, as a notebook does.
 
     Args:
@@ -93,25 +98,28 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer, seed: int | None =
                     execute_definitions(_definitions(cell.source), f"<cell {number}>", namespace)
             for cell in check_cells(changed, answer.exercise):
                 credit = _execute_check(cell.source, namespace)
-                if isinstance(credit, float) and credit < cell.metadata.nbgrader.points:
-                    return Verdict(answer, f"{credit:g} points: {getattr(credit, 'why', '')}")
+                if isinstance(credit, Credit) and credit < cell.metadata.nbgrader.points:
+                    return Judged(answer, credit.finding, f"{credit:g} points: {credit.finding}")
+        except AssertionError as error:
+            return Judged(answer, getattr(error, "finding", Finding(what=str(error))), f"it failed: {error}")
         except Exception as error:
-            return Verdict(answer, f"{type(error).__name__}: {error}")
-    return Verdict(answer, "")
+            return Judged(answer, raised(error), f"{type(error).__name__}: {error}")
+    return Judged(answer)
 
 
 def _execute_check(source: str, namespace: dict) -> object:
     """Run a check cell; returns the value of its last expression, which may be partial credit."""
     linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
     tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<check>", "exec"), namespace)
+    last = tree.body[-1] if isinstance(tree.body[-1], ast.Expr) else None
+    body = tree.body[:-1] if last else tree.body
+    exec(compile(ast.Module(body, []), "<check>", "exec"), namespace)
     return eval(compile(ast.Expression(last.value), "<check>", "eval"), namespace) if last else None
 
 
 def judge_in_grader(
     sandbox: Sandbox, notebook: NotebookNode, answer: Answer, modules: Mapping[str, str], seed: int | None = None
-) -> Verdict:
+) -> Judged:
     """Grade an answer as a submission is graded: the code in the sandbox, the checks on proxies.
 
     Args:
@@ -123,8 +131,8 @@ def judge_in_grader(
     """
     only = {cell.metadata.nbgrader.grade_id for cell in check_cells(notebook, answer.exercise)}
     graded = grade_notebook(sandbox, with_answer(notebook, answer), notebook, modules=modules, only=only, seed=seed)
-    wrong = [item for item in graded.items if item.status != Status.PASSED]
-    return Verdict(answer, f"{wrong[0].status}: {wrong[0].message}" if wrong else "")
+    wrong = next((item for item in graded.items if item.status != Status.PASSED), None)
+    return Judged(answer, wrong.finding, f"{wrong.status}: {wrong.message}") if wrong else Judged(answer)
 
 
 @cache
@@ -133,27 +141,76 @@ def _definitions(cell: str) -> str:
 
 
 def _is_check(cell: NotebookNode) -> bool:
-    return bool(cell.metadata.get("nbgrader", {}).get("grade"))
+    return bool(flags_of(cell).get("grade"))
 
 
-def judge_chapter(course: Course, chapter: Chapter, sandbox: Sandbox) -> Iterator[Verdict]:
-    """The verdicts on all answers of a chapter: on real objects, but for those that attack the process they run in."""
+def judge_chapter(course: Course, chapter: Chapter, sandbox: Sandbox) -> Iterator[Judged]:
+    """What the checks say of a chapter's answers: on real objects, but for those that attack their process."""
     path = course.solution(chapter)
     notebook = code_of(nbformat.read(path, as_version=4))
     modules = reference_modules(course, chapter)
     with contextlib.chdir(path.parent):
-        for answer in answers(chapter):
+        for answer in answers_of(chapter):
             if answer.forged:
                 yield judge_in_grader(sandbox, notebook, answer, modules)
             else:
                 yield judge_in_notebook(notebook, answer)
 
 
+def changing(course: Course, chapter: Chapter, seeds: Sequence[int]) -> list[tuple[Answer, Counter[str]]]:
+    """The answers, forgers apart, whose verdict depends on the seed, with how often each verdict came.
+
+    Args:
+        course: the course.
+        chapter: whose answers.
+        seeds: what random numbers come from; each answer is judged with each.
+    """
+    path = course.solution(chapter)
+    notebook = code_of(nbformat.read(path, as_version=4))
+    found = []
+    with contextlib.chdir(path.parent):
+        for answer in answers_of(chapter):
+            if not answer.forged:
+                verdicts = Counter(_verdict(judge_in_notebook(notebook, answer, seed)) for seed in seeds)
+                found += [(answer, verdicts)] * (len(verdicts) > 1)
+    return found
+
+
+def _verdict(judged: Judged) -> str:
+    """Whether an answer passed, or the mistake that it failed for."""
+    if not judged.message:
+        return "passed"
+    return judged.finding.mistake if judged.finding and judged.finding.mistake else "failed, unnamed"
+
+
+def run_with_seeds(course: Course, chosen: list[Chapter], seeds: int) -> int:
+    """Judge every answer, forgers apart, with so many seeds, and name those whose verdict changes.
+
+    Returns:
+        The exit status: 0 if none does.
+    """
+    console = Console()
+    table = Table("chapter", "answers", "seeds", "verdicts that change")
+    told = []
+    for chapter in chosen:
+        drawn = [secrets.randbits(62) for _ in range(seeds)]
+        found = changing(course, chapter, drawn)
+        judged = sum(not answer.forged for answer in answers_of(chapter))
+        table.add_row(chapter.folder, str(judged), str(seeds), str(len(found)))
+        for answer, verdicts in found:
+            counts = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common())
+            told.append(f"{answer.exercise}, {answer.title!r}: {counts}")
+    console.print(table)
+    for line in told:
+        console.print(line, markup=False, highlight=False)
+    return 1 if told else 0
+
+
 def shortfalls(exercise: Exercise, exercise_answers: list[Answer]) -> list[str]:
     """What an exercise lacks of the 8 mutants and 3 variants of a function, 12 and 4 of a class, forgers apart."""
     least_mutants, least_variants = (12, 4) if exercise.name[0].isupper() else (8, 3)
-    mutants = sum(a.says is not None and not a.forged for a in exercise_answers)
-    variants = sum(a.says is None for a in exercise_answers)
+    mutants = sum(not a.right and not a.forged for a in exercise_answers)
+    variants = sum(a.right for a in exercise_answers)
     lacks = []
     if mutants < least_mutants:
         lacks.append(f"{exercise.name} has {mutants} mutants, not {least_mutants}")
@@ -166,16 +223,17 @@ def run(course: Course, chosen: list[Chapter]) -> int:
     """Judge every answer of the chosen chapters and print the table.
 
     Returns:
-        The exit status: 0 if every mutant died with its phrase, every variant passed, and no exercise has too few.
+        The exit status: 0 if every mutant died of its mistake, every variant passed, every mistake was made, and no
+        exercise has too few.
     """
     console = Console()
-    heads = ("exercise", "mutants", "messages", "forgers", "variants")
-    table = Table(*heads, caption="killed, matched, killed and accepted, of all")
+    heads = ("exercise", "mutants", "named", "forgers", "variants")
+    table = Table(*heads, caption="killed, named by their mistake, killed and accepted, of all")
     complaints = []
     # The course's own answers: without bubblewrap they do no harm.
     sandbox = Sandbox(unsafe=True)
     for chapter in chosen:
-        total = len(answers(chapter))
+        total = len(answers_of(chapter))
         judged = judge_chapter(course, chapter, sandbox)
         verdicts = list(track(judged, chapter.folder, total, console=console, transient=True))
         for exercise in chapter.exercises:
@@ -183,8 +241,8 @@ def run(course: Course, chosen: list[Chapter]) -> int:
                 continue
             own = [v for v in verdicts if v.answer.exercise == exercise.name]
             forged = [v for v in own if v.answer.forged]
-            wrong = [v for v in own if v.answer.says is not None and not v.answer.forged]
-            right = [v for v in own if v.answer.says is None]
+            wrong = [v for v in own if not v.answer.right and not v.answer.forged]
+            right = [v for v in own if v.answer.right]
             table.add_row(
                 f"{chapter.number} {exercise.name}",
                 f"{sum(bool(v.message) for v in wrong)}/{len(wrong)}",
@@ -194,6 +252,7 @@ def run(course: Course, chosen: list[Chapter]) -> int:
             )
             complaints += shortfalls(exercise, [v.answer for v in own])
             complaints += [complaint(v) for v in own if not v.as_meant]
+        complaints += faults(chapter, course.notebook(chapter).read_text(encoding="utf-8"))
     sandbox.close()
     console.print(table)
     for line in complaints:
@@ -201,12 +260,55 @@ def run(course: Course, chosen: list[Chapter]) -> int:
     return 1 if complaints else 0
 
 
-def complaint(verdict: Verdict) -> str:
-    """What is wrong with a verdict that is not as it was meant."""
-    answer = verdict.answer
+def complaint(judged: Judged) -> str:
+    """What is wrong with a judgement that is not as it was meant."""
+    answer = judged.answer
     where = f"{answer.exercise}, {answer.title!r}"
-    if answer.says is None:
-        return f"{where}: a right answer, rejected: {verdict.message}"
-    if not verdict.message:
+    if answer.right:
+        return f"{where}: a right answer, rejected: {judged.message}"
+    if not judged.message:
         return f"{where}: a wrong answer, accepted"
-    return f"{where}: should say {answer.says!r}, said: {verdict.message}"
+    assert answer.mistake is not None, "of a forger it is enough that it is rejected"
+    named = judged.finding.mistake if judged.finding and judged.finding.mistake else "no mistake"
+    return f"{where}: should name {answer.mistake.id}, named {named}: {judged.message}"
+
+
+def mistakes_of(chapter: Chapter) -> list[type[Mistake]]:
+    """What the checks of a chapter can name: the enumerations of its `mistakes.py`."""
+    module = importlib.import_module(f"checks.{chapter.module}.mistakes")
+    return [kind for kind in vars(module).values() if _is_of(kind, module.__name__)]
+
+
+def _is_of(kind: object, module: str) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Mistake) and kind.__module__ == module
+
+
+def faults(chapter: Chapter, handed_out: str) -> list[str]:
+    """What is wrong with a chapter's mistakes themselves.
+
+    Args:
+        chapter: whose.
+        handed_out: the text of the notebook that students get.
+
+    Returns:
+        A line for each sentence that two mistakes of an enumeration share, for each id that every exercise has already,
+        for each number that a sentence tells although nothing that students get does, and for each mistake that no
+        wrong answer on record makes.
+    """
+    told = []
+    common = {mistake.id for mistake in Common}
+    made = {answer.mistake for answer in answers_of(chapter)}
+    for kind in mistakes_of(chapter):
+        for name, mistake in kind.__members__.items():
+            where = f"{chapter.module}/mistakes.py: {kind.__name__}.{name}"
+            if mistake.name != name:
+                told.append(f"{where} has the sentence of {mistake.name}: one mistake, one name")
+                continue
+            if mistake.id in common:
+                told.append(f"{where} has the name of a mistake that every exercise knows: find another")
+            hidden = [n for n in re.findall(r"\d+\.\d+|\d{2,}", mistake.says) if n not in handed_out]
+            if hidden:
+                told.append(f"{where} tells {hidden[0]}, which stands nowhere in the notebook: a hidden value?")
+            if mistake not in made:
+                told.append(f"{where} is made by no wrong answer on record: add one, or delete it")
+    return told

@@ -1,17 +1,19 @@
 """The course's own prose on pages that need nothing beside them: hints, formulas and pictures of `solutions/`."""
 
+import base64
+import html
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
 from markupsafe import Markup
 
-from autograder.pages import markdown
+from autograder.cells import flags_of
+from autograder.pages import FORMULA, of_the_course
 
-_FORMULA = re.compile(
-    r"(?P<code>```.*?```|`[^`\n]*`)|\$\$(?P<block>.+?)\$\$|(?<![\\$])\$(?P<inline>[^$\n]+?(?:\n[^$\n]+?)*)\$", re.DOTALL
-)
+_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 
 
 def folded_hints(cells: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -26,7 +28,7 @@ def folded_hints(cells: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     hints: dict[str, list[str]] = {}
     current = ""
     for cell in cells:
-        about = cell["metadata"].get("nbgrader", {})
+        about = flags_of(cell)
         source = "".join(cell["source"])
         if about.get("solution"):
             current = about["grade_id"]
@@ -48,11 +50,12 @@ def first_hint(folded: Iterable[str]) -> str:
     return inside[1].strip() if inside else ""
 
 
-def formatted(source: str) -> Markup:
+def formatted(source: str, folder: Path | None = None) -> Markup:
     """The course's own Markdown as HTML that needs nothing beside it: formulas as MathML, pictures as their text.
 
     Args:
         source: of a cell in `solutions/`, never of a student's.
+        folder: where the paths of pictures start, to have these on the page.
     """
     formulas: list[str] = []
 
@@ -64,13 +67,25 @@ def formatted(source: str) -> Markup:
         formulas.append(f'<div class="scroll" tabindex="0">{math}</div>' if block else math)
         return f"\ue000{len(formulas) - 1}\ue001"
 
-    page = markdown({}, _FORMULA.sub(keep, source))
+    page = of_the_course(FORMULA.sub(keep, source))
     page = re.sub(r'<a class="anchor-link".*?</a>', "", page)
     page = re.sub(r'<a href="(?!https?:)[^"]*"[^>]*>(.*?)</a>', r"\1", page, flags=re.DOTALL)
-    page = re.sub(r"<img\b[^>]*>", _described, page)
+    page = re.sub(r"<img\b[^>]*>", lambda image: _drawn(image, folder) or _described(image), page)
     page = re.sub(r"<(/?)h(\d)[^>]*>", lambda found: f"<{found[1]}h{min(int(found[2]) + 2, 6)}>", page)
     page = page.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
     return Markup(re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], page))
+
+
+def _drawn(image: re.Match, folder: Path | None) -> str:
+    """A picture of the course as data; empty if it is not one of its files."""
+    named = re.search(r'src="([^":]*)"', image[0])
+    if folder is None or named is None:
+        return ""
+    path = folder / html.unescape(named[1])
+    if path.suffix not in _TYPES or not path.is_file():
+        return ""
+    data = base64.b64encode(path.read_bytes()).decode()
+    return re.sub(r'src="[^"]*"', lambda _: f'src="data:{_TYPES[path.suffix]};base64,{data}"', image[0])
 
 
 def _described(image: re.Match) -> str:

@@ -24,6 +24,7 @@ class Standing:
         max_score: points there are.
         penalty: what was taken off for handing in late.
         late: whether it was handed in after the due date, extensions included.
+        undated: whether it was due, and nobody knows when it was handed in.
         to_mark: answers that wait for a mark by hand.
     """
 
@@ -31,6 +32,7 @@ class Standing:
     max_score: float = 0.0
     penalty: float = 0.0
     late: bool = False
+    undated: bool = False
     to_mark: int = 0
 
 
@@ -83,6 +85,7 @@ def standings(book: Gradebook) -> dict[tuple[str, str], Standing]:
     found: dict[tuple[str, str], Standing] = defaultdict(Standing)
     for student, folder, timestamp, due in hand_in_times(book):
         found[student, folder].late = bool(timestamp and due and timestamp > due)
+        found[student, folder].undated = bool(due and not timestamp)
     grades = (
         book.db.query(
             SubmittedAssignment.student_id, Assignment.name, Grade.score, GradeCell.max_score, Grade.needs_manual_grade

@@ -1,8 +1,8 @@
 """Where student code runs: bubblewrap, and in it a process that forks one worker for each submission.
 
-The sandbox holds the system's libraries, Python and its packages read-only, and of this project only the three files
-that the untrusted side is made of. It has no network, no home, no environment variables and a hostname of its own. Each
-worker gets further namespaces, a private `/tmp` and limits (`zygote.py`).
+The sandbox holds the system's libraries, Python and its packages read-only, and of this project only the files that
+the untrusted side is made of (`ENGINE`). It has no network, no home, no environment variables and a hostname of its
+own. Each worker gets further namespaces, a private `/tmp` and limits (`zygote.py`).
 """
 
 import json
@@ -15,12 +15,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from autograder.limits import Limits
+from autograder.wire.process import WorkerProcess, ask_for_sender, sender
+
 PACKAGE = Path(__file__).resolve().parents[1]
-HEADER_BYTES = 4 << 20  # of a reply, for what is not tensors
 START = "isolation/zygote.py"
 ENGINE = (START, "isolation/worker.py", "wire/messages.py", "wire/protocol.py")
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
@@ -33,43 +34,6 @@ PRELOAD = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo", "numpy")
 
 class SandboxError(Exception):
     """The sandbox cannot be had; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one submission may take."""
-
-    cell_seconds: float = 20.0
-    """wall time for a cell, a student's or a check"""
-    check_seconds: float = 60.0
-    """wall time for a check, its waiting for student code included: longer than `cell_seconds`, which ends that"""
-    submission_seconds: float = 120.0
-    """wall time for a submission"""
-    cpu_seconds: int = 60
-    """processor time for a worker"""
-    memory_mb: int = 2048
-    """memory for a worker, beyond what Python and torch take"""
-    file_mb: int = 16
-    """size of a file, and of all files together"""
-    open_files: int = 64
-    """files open at once"""
-    threads: int = 64
-    """threads at once; there are no further processes"""
-    reply_mb: int = 64
-    """size of a reply"""
-    items: int = 10_000
-    """items that a check can read from one iterator"""
-    output_kb: int = 100
-    """printed text kept for each cell"""
-    message_chars: int = 4_000
-    """length of an error message"""
-    notebook_mb: int = 20
-    """size of a notebook file"""
-
-    @property
-    def tensor_bytes(self) -> int:
-        """What the tensors of a message may take, in float64 at least: the rest is for what is not tensors."""
-        return (self.reply_mb << 20) - HEADER_BYTES
 
 
 def refusal(missing: str) -> str:
@@ -168,18 +132,18 @@ class Sandbox:
         self._start()
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """End the sandbox and everything in it."""
-        if self._process is not None:
+        if self._process is not None and self._control is not None:
             self._control.close()
             self._process.kill()
             self._process.wait()
             self._process = None
 
-    def worker(self) -> "WorkerProcess":
+    def worker(self) -> WorkerProcess:
         """Fork a worker; the sandbox is started again if it has died.
 
         Raises:
@@ -205,16 +169,19 @@ class Sandbox:
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace").strip().split("\n")[-1]
 
-    def _fork(self) -> "WorkerProcess":
-        from autograder.wire.protocol import receive
+    def _fork(self) -> WorkerProcess:
+        from autograder.wire.protocol import receive, until
 
+        assert self._control is not None, "the sandbox has started"
         connection, theirs = socket.socketpair()
         leash, their_leash = socket.socketpair()
+        ask_for_sender(leash)
         with theirs, their_leash:
             self._control.settimeout(START_SECONDS)
             socket.send_fds(self._control, [b"f"], [theirs.fileno(), their_leash.fileno()])
-        receive(connection, 4096, deadline=time.monotonic() + START_SECONDS)
-        return WorkerProcess(connection, leash)
+        receive(connection, 4096, left=until(time.monotonic() + START_SECONDS))
+        leash.settimeout(START_SECONDS)
+        return WorkerProcess(connection, leash, sender(leash))
 
     def _start(self) -> None:
         self.close()
@@ -248,10 +215,11 @@ class Sandbox:
     def _await_start(self) -> None:
         if self._started:
             return
-        from autograder.wire.protocol import receive, versions
+        assert self._control is not None and self._process is not None, "the sandbox has been started"
+        from autograder.wire.protocol import receive, until, versions
 
         try:
-            hello, _ = receive(self._control, 4096, deadline=time.monotonic() + START_SECONDS)
+            hello, _ = receive(self._control, 4096, left=until(time.monotonic() + START_SECONDS))
         except (OSError, EOFError) as error:
             self._process.kill()
             self._process.wait()
@@ -265,7 +233,9 @@ class Sandbox:
 
     def _sandboxed_command(self) -> list[str]:
         base = Path(sys.base_prefix).resolve()
-        executable = Path(sys._base_executable if sys.prefix != sys.base_prefix else sys.executable).resolve()
+        # typeshed leaves private names out
+        outside = sys._base_executable if sys.prefix != sys.base_prefix else sys.executable  # type: ignore[attr-defined]
+        executable = Path(outside).resolve()
         system = base == Path("/usr")
         mounts = [(base, Path("/usr" if system else "/python"))]
         packages = [Path(p).resolve() for p in sys.path if Path(p).name in PACKAGE_FOLDERS]
@@ -310,24 +280,3 @@ class Sandbox:
             command += ["--ro-bind", str(PACKAGE / file), f"/engine/{file}"]
         command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--remount-ro", "/dev", "--remount-ro", "/"]
         return [*command, "--chdir", "/tmp", "--", str(python), "-s", "-P", f"/engine/{START}"]
-
-
-@dataclass
-class WorkerProcess:
-    """A forked worker: the socket to it and the leash that kills it."""
-
-    connection: socket.socket
-    leash: socket.socket
-
-    def kill(self) -> None:
-        """End the worker now, whatever it is doing."""
-        self.connection.close()
-        self.leash.close()
-
-    def autopsy(self) -> dict:
-        """How the worker ended: {"code": exit status or minus the signal, "reason": what was exceeded, if anything}."""
-        self.leash.settimeout(5)
-        try:
-            return json.loads(self.leash.recv(4096))
-        except (OSError, ValueError):
-            return {"code": None, "reason": None}

@@ -21,6 +21,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from itertools import islice
@@ -60,7 +61,7 @@ class _Shell:
         return lambda *args, **kwargs: None
 
 
-class TextFinder:
+class TextFinder(Loader):
     """Imports modules whose source came as text: the reference of earlier chapters."""
 
     def __init__(self, modules: dict[str, str]) -> None:

@@ -6,8 +6,6 @@ Where a field names a tensor, it does so by the tensor's index in the message, w
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-T = TypeVar("T")
-
 
 @dataclass
 class Request:
@@ -40,7 +38,7 @@ class Reply:
     output: Any = ""
     """what student code printed"""
     error: Any = None
-    """the exception that was raised, if one was: `types`, `name`, `message`, `traceback`"""
+    """the exception that was raised, if one was: `types`, `name`, `message`, `traceback`, `raised_in`"""
     value: Any = field(default_factory=lambda: ["nothing"])
     """encoded; by default what no value is encoded as"""
     tensors: Any = field(default_factory=list)
@@ -53,7 +51,10 @@ class Reply:
     """the graph that the outputs belong to"""
 
 
-def read(kind: type[T], header: dict) -> T:
+Message = TypeVar("Message", Request, Reply)
+
+
+def read(kind: type[Message], header: dict) -> Message:
     """A message out of its header; what it does not know is left out."""
     known = {f.name for f in fields(kind)}
     return kind(**{name: value for name, value in header.items() if name in known})

@@ -16,20 +16,21 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 try:
     import numpy as np
 except ModuleNotFoundError:
-    np = None
+    np = None  # type: ignore[assignment]  # a module has no type of its own that could be optional
 try:
     import torch
     from torch import Tensor, nn
     from torch.overrides import TorchFunctionMode
 except ModuleNotFoundError:
-    torch = nn = None
-    Tensor, TorchFunctionMode = type("Tensor", (), {}), object
+    torch = nn = None  # type: ignore[assignment]  # as above
+    Tensor, TorchFunctionMode = type("Tensor", (), {}), object  # type: ignore[misc,assignment]  # stand-ins
 
 _COMMON = (
     "float64",
@@ -67,14 +68,16 @@ class ProtocolError(Exception):
     """The other side sent something that is not a message."""
 
 
-def send(connection: socket.socket, header: dict, blobs: Sequence[bytes] = (), deadline: float | None = None) -> None:
+def send(
+    connection: socket.socket, header: dict, blobs: Sequence[bytes] = (), left: Callable[[], float] | None = None
+) -> None:
     """Send one message.
 
     Args:
         connection: a connected stream socket.
         header: JSON data.
         blobs: the bytes that the header's tensors lie in, in order.
-        deadline: `time.monotonic()` at which to give up with TimeoutError.
+        left: for how many seconds to wait until it is asked again; it raises TimeoutError to give up. None: for ever.
     """
     text = json.dumps(header, separators=(",", ":")).encode()
     length = sum(map(len, blobs))
@@ -82,12 +85,13 @@ def send(connection: socket.socket, header: dict, blobs: Sequence[bytes] = (), d
     if length <= _TOGETHER:
         parts = [b"".join(parts)]
     for part in parts:
-        _set_timeout(connection, deadline)
-        connection.sendall(part)
+        rest = memoryview(part)
+        while rest:
+            rest = rest[_patiently(connection, left, partial(connection.send, rest)) :]
 
 
 def receive(
-    connection: socket.socket, max_bytes: int, header_bytes: int = 4 << 20, deadline: float | None = None
+    connection: socket.socket, max_bytes: int, header_bytes: int = 4 << 20, left: Callable[[], float] | None = None
 ) -> tuple[dict, bytearray]:
     """Receive one message.
 
@@ -95,7 +99,7 @@ def receive(
         connection: a connected stream socket.
         max_bytes: the most that header and bytes together may take.
         header_bytes: the most that the header may take.
-        deadline: `time.monotonic()` at which to give up with TimeoutError.
+        left: for how many seconds to wait until it is asked again; it raises TimeoutError to give up. None: for ever.
 
     Returns:
         The header and the bytes.
@@ -103,16 +107,16 @@ def receive(
     Raises:
         ProtocolError: the message is too long or not a message.
         EOFError: the other side is gone.
-        TimeoutError: the deadline has passed.
+        TimeoutError: `left` gave up.
     """
-    text_length, data_length = _LENGTHS.unpack(_read(connection, _LENGTHS.size, deadline))
+    text_length, data_length = _LENGTHS.unpack(_read(connection, _LENGTHS.size, left))
     if text_length > header_bytes or text_length + data_length > max_bytes:
         raise ProtocolError(f"a message of {text_length + data_length} bytes is too long")
     if data_length <= _TOGETHER:
-        both = _read(connection, text_length + data_length, deadline)
+        both = _read(connection, text_length + data_length, left)
         text, data = both[:text_length], both[text_length:]
     else:
-        text, data = (_read(connection, length, deadline) for length in (text_length, data_length))
+        text, data = (_read(connection, length, left) for length in (text_length, data_length))
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -122,23 +126,37 @@ def receive(
     return header, data
 
 
-def _read(connection: socket.socket, length: int, deadline: float | None) -> bytearray:
+def _read(connection: socket.socket, length: int, left: Callable[[], float] | None) -> bytearray:
     data = bytearray()
     while len(data) < length:
-        _set_timeout(connection, deadline)
-        chunk = connection.recv(min(length - len(data), 1 << 20))
+        wanted = min(length - len(data), 1 << 20)
+        chunk = _patiently(connection, left, partial(connection.recv, wanted))
         if not chunk:
             raise EOFError("the connection was closed")
         data += chunk
     return data
 
 
-def _set_timeout(connection: socket.socket, deadline: float | None) -> None:
-    if deadline is not None:
-        left = deadline - time.monotonic()
-        if left <= 0:
+def _patiently(connection: socket.socket, left: Callable[[], float] | None, step: Callable[[], Any]) -> Any:
+    if left is None:
+        return step()
+    while True:
+        connection.settimeout(left())
+        try:
+            return step()
+        except TimeoutError:
+            continue  # whether to go on is for `left` to say
+
+
+def until(deadline: float) -> Callable[[], float]:
+    """What `send` and `receive` ask for how long to wait: until `time.monotonic()` is so late."""
+
+    def left() -> float:
+        if (seconds := deadline - time.monotonic()) <= 0:
             raise TimeoutError
-        connection.settimeout(left)
+        return seconds
+
+    return left
 
 
 class Writer:
@@ -294,7 +312,7 @@ def raw_bytes(tensor: Tensor) -> bytes:
 
 def versions() -> dict[str, str | None]:
     """Which Python and torch this is; the grader and its workers must have the same."""
-    return {"python": sys.version.split()[0], "torch": torch and torch.__version__}
+    return {"python": sys.version.split()[0], "torch": torch.__version__ if torch else None}
 
 
 class Reader:
@@ -400,7 +418,7 @@ class Reader:
 def _rebuild(described: list, data: bytearray, max_bytes: int) -> Iterator[Any]:
     start, left = 0, max_bytes
     for entry in described:
-        dtype = ARRAY_DTYPES[entry["array"]] if "array" in entry else DTYPES[entry["dtype"]]
+        dtype: Any = ARRAY_DTYPES[entry["array"]] if "array" in entry else DTYPES[entry["dtype"]]
         shape = entry["shape"]
         if len(shape) > 32 or any(type(n) is not int or not 0 <= n < 1 << 40 for n in shape):
             raise ProtocolError("a tensor has no such shape")
@@ -417,8 +435,8 @@ def _rebuild(described: list, data: bytearray, max_bytes: int) -> Iterator[Any]:
         if start + size > len(data):
             raise ProtocolError("a tensor is longer than its bytes")
         if "array" in entry and count:
-            raw = np.frombuffer(data, dtype=np.uint8, count=size, offset=start)
-            yield (raw != 0 if dtype.kind == "b" else raw.copy().view(dtype)).reshape(shape)
+            array = np.frombuffer(data, dtype=np.uint8, count=size, offset=start)
+            yield (array != 0 if dtype.kind == "b" else array.copy().view(dtype)).reshape(shape)
             start += size
             continue
         if count == 0:
@@ -469,7 +487,7 @@ class CallRecorder(TorchFunctionMode):
         super().__init__()
         self.calls: list[str] = []
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", str(func))
         self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)

@@ -11,17 +11,17 @@ import builtins
 import ctypes
 import re
 import sys
-import time
 import types
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
-from autograder.isolation.sandbox import HEADER_BYTES, Limits, WorkerProcess
+from autograder.limits import HEADER_BYTES, Budget, Limits, OutOfTime
 from autograder.verdict import Status
 from autograder.wire import messages, protocol
+from autograder.wire.process import WorkerProcess
 from autograder.wire.protocol import Tensor, nn, torch
 
 # Attributes with double underscores that may be read; any other would let Python or torch believe the worker.
@@ -41,26 +41,27 @@ class WorkerLost(BaseException):
 
     Attributes:
         status: TIMEOUT or CRASHED.
+        by_machine: the machine may be to blame: the clock ran out, or something from outside ended the worker.
     """
 
-    def __init__(self, status: Status, message: str) -> None:
+    def __init__(self, status: Status, message: str, by_machine: bool = False) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.by_machine = status, by_machine
 
 
 class Link:
     """A conversation with one worker.
 
     Attributes:
-        deadline: `time.monotonic()` at which a request is given up and the worker killed.
+        budget: the time that requests may take; when it is used up the worker is killed.
         lost: why the worker is gone, if it is.
         output: what student code printed since `take_output` was called.
     """
 
     def __init__(self, process: WorkerProcess, limits: Limits, sources: Mapping[str, str] | None = None) -> None:
-        self.deadline = time.monotonic() + limits.cell_seconds
         self.lost: WorkerLost | None = None
         self._process, self._limits, self._sources = process, limits, {} if sources is None else sources
+        self.allow(limits.cell_seconds)
         self._output: list[str] = []
         self._count = 0
         self._remotes: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -70,6 +71,15 @@ class Link:
         self._synchronised: dict[int, tuple] = {}
         self._generators: weakref.WeakKeyDictionary[torch.Generator, tuple[int, bytes]] = weakref.WeakKeyDictionary()
         self._generators_seen = 0
+
+    def allow(self, seconds: float) -> None:
+        """From now on requests may take so much of the worker's processor time, and by the clock as `Limits` say."""
+        self.budget = Budget(seconds, self._process.seconds, self._limits.clock_factor)
+
+    @property
+    def spent(self) -> float:
+        """The processor time that the worker has spent; 0 where that cannot be told."""
+        return self._process.seconds() or 0.0
 
     def close(self) -> None:
         """Kill the worker."""
@@ -126,7 +136,7 @@ class Link:
 
     def source_of(self, name: str | None) -> str:
         """The text of the student's definition of a name, from the grader's copy of the submission."""
-        if name not in self._sources:
+        if name is None or name not in self._sources:
             raise LookupError("only the source of a function or class of the notebook is known")
         return self._sources[name]
 
@@ -159,36 +169,52 @@ class Link:
         self._forgotten.clear()
         return self._exchange(request, writer.blobs, arguments)
 
-    def backward(self, number: int, indices: list[int], gradients: list[Tensor]) -> dict[int, Tensor]:
-        """The gradients of a call's arguments, by their index, given those of its outputs."""
+    def backward(
+        self, number: int, indices: list[int], gradients: list[Tensor], inputs: Mapping[int, tuple]
+    ) -> dict[int, Tensor]:
+        """The gradients of a call's arguments, by their index, given those of its outputs.
+
+        Args:
+            number: of the graph in the worker.
+            indices: of the outputs whose gradients are given.
+            gradients: these gradients.
+            inputs: by their index, shape and dtype of the arguments that gradients are wanted of, and of these.
+        """
         found = self.request("backward", number, indices, gradients)
         if type(found) is not dict or not all(isinstance(gradient, Tensor) for gradient in found.values()):
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: a gradient of the wrong kind")
+        for index, like in inputs.items():
+            if index in found and (found[index].shape, found[index].dtype) != like:
+                raise self.lose(Status.CRASHED, f"{NO_RESULT}: a gradient of the wrong kind")
         return found
 
     def _exchange(self, request: messages.Request, blobs: list[bytes], arguments: list) -> Any:
         connection, most = self._process.connection, self._limits.reply_mb << 20
         try:
-            protocol.send(connection, vars(request), blobs, self.deadline)
-            header, data = protocol.receive(connection, most, HEADER_BYTES, self.deadline)
-        except TimeoutError:
-            raise self.lose(Status.TIMEOUT, "it took too long and was stopped: does a loop never end?") from None
+            protocol.send(connection, vars(request), blobs, self.budget.left)
+            header, data = protocol.receive(connection, most, HEADER_BYTES, self.budget.left)
+        except OutOfTime as over:
+            asked = "does it wait for something?" if over.by_clock else "does a loop never end?"
+            raise self.lose(
+                Status.TIMEOUT, f"it took too long, {over}, and was stopped: {asked}", over.by_clock
+            ) from None
         except protocol.ProtocolError as error:
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: {error}") from None
         except (OSError, EOFError):
-            raise self.lose(*_cause_of_death(self._process.autopsy())) from None
+            raise self.lose(*_cause_of_death(self._process.autopsy(), self._limits)) from None
         reply = messages.read(messages.Reply, header)
         if reply.id != request.id:
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: the answer to another question")
         try:
             if sum(map(len, self._output)) < self._limits.output_kb << 10:
                 self._output.append(str(reply.output))
-            error, value = None, None
+            raised: Exception | None = None
+            value = None
             if reply.error is not None:
-                error = _exception(reply.error, self._limits.message_chars)
-                if isinstance(error, StopIteration | StopAsyncIteration) and request.op != "next":
+                raised = _exception(reply.error, self._limits.message_chars)
+                if isinstance(raised, StopIteration | StopAsyncIteration) and request.op != "next":
                     # Raised in a check's `map` or `zip`, it would end the check's loop as if all were well.
-                    error = _exception(reply.error | {"types": []}, self._limits.message_chars)
+                    raised = _exception(reply.error | {"types": []}, self._limits.message_chars)
             else:
                 reader = protocol.Reader(reply.tensors, data, _nothing, self._limits.tensor_bytes)
                 value = self._take(reply, reader, arguments)
@@ -197,8 +223,8 @@ class Link:
                     self._set_gradient(number, None if index is None else reader.plain[_index(index)])
         except Exception as problem:
             raise self.lose(Status.CRASHED, f"{NO_RESULT}: {type(problem).__name__}") from problem
-        if error:
-            raise error
+        if raised:
+            raise raised
         return value
 
     def _changed_parameters(self, writer: protocol.Writer) -> list[list]:
@@ -240,9 +266,9 @@ class Link:
         """Let the worker drop a graph at the next request."""
         self._forgotten.add(number)
 
-    def lose(self, status: Status, message: str) -> WorkerLost:
+    def lose(self, status: Status, message: str, by_machine: bool = False) -> WorkerLost:
         self._process.kill()
-        self.lost = WorkerLost(status, message)
+        self.lost = WorkerLost(status, message, by_machine)
         return self.lost
 
     def _take(self, reply: messages.Reply, reader: protocol.Reader, arguments: list) -> Any:
@@ -274,13 +300,14 @@ class Link:
         gradient = plain[_index(entry["gradient"])] if "gradient" in entry else None
         if "parameter" in entry:
             number = _index(entry["parameter"])
-            tensor = self._parameters.get(number)
-            if tensor is None or tensor.shape != plain[index].shape or tensor.dtype != plain[index].dtype:
-                tensor = self._parameters[number] = nn.Parameter(plain[index], requires_grad=entry["leaf"] is True)
-            tensor.data = plain[index]
-            tensor.requires_grad_(entry["leaf"] is True)
+            parameter = self._parameters.get(number)
+            if parameter is None or parameter.shape != tensor.shape or parameter.dtype != tensor.dtype:
+                parameter = self._parameters[number] = nn.Parameter(tensor, requires_grad=entry["leaf"] is True)
+            parameter.data = tensor
+            parameter.requires_grad_(entry["leaf"] is True)
             self._set_gradient(number, gradient)
-        elif entry.get("leaf") is True:
+            return parameter
+        if entry.get("leaf") is True:
             tensor.requires_grad_().grad = gradient
         return tensor
 
@@ -291,8 +318,10 @@ class Link:
             return
         from autograder.wire.graph import Kept, RemoteGraph  # needs torch, which is there if anything has a graph
 
-        kept = Kept(self, _index(reply.graph))
+        graph = _index(reply.graph)
         inputs = [(i, t) for i, t in enumerate(arguments) if isinstance(t, Tensor) and t.requires_grad]
+        like = {i: (t.shape, t.dtype) for i, t in inputs}
+        kept = Kept(lambda outputs, found: self.backward(graph, outputs, found, like), lambda: self.forget(graph))
         results = RemoteGraph.apply(
             kept,
             [number for _, number in outputs],
@@ -332,7 +361,7 @@ class Link:
         )
 
 
-def _release(link: weakref.ref, number: int, _) -> None:
+def _release(link: weakref.ref, number: int, _: int) -> None:
     if (alive := link()) is not None and number not in alive._remotes:
         alive._released.add(number)
 
@@ -346,7 +375,7 @@ class Remote:
         for slot, value in (("link", link), ("number", number), ("kind", kind), ("name", name), ("global", None)):
             object.__setattr__(self, f"_remote_{slot}", value)
 
-    @property
+    @property  # type: ignore[misc]  # nobody is to set it
     def __class__(self) -> type:
         return self._remote_kind
 
@@ -394,7 +423,7 @@ class Remote:
     def __deepcopy__(self, memo: dict) -> Any:
         return self._remote_link.request("deepcopy", self)
 
-    def __reduce_ex__(self, version: int) -> Any:
+    def __reduce_ex__(self, version: SupportsIndex) -> Any:
         raise TypeError("an object that lives in the worker cannot be pickled")
 
 
@@ -524,13 +553,13 @@ def _nothing(stands: list, reader: protocol.Reader) -> Any:
 def _exception(described: dict, most: int) -> Exception:
     """The nearest built-in exception to what the worker says it raised."""
     name, message = clean(str(described["name"]), 100), clean(str(described["message"]), most)
-    kinds = [getattr(builtins, str(kind), None) for kind in described["types"]]
-    kinds = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
+    named = [getattr(builtins, str(kind), None) for kind in described["types"]]
+    kinds = [kind for kind in named if isinstance(kind, type) and issubclass(kind, Exception)]
     if not kinds:  # SystemExit and its like would end the grader
         kinds, message = [RuntimeError], f"{name}: {message}" if message else name
     for kind in [*kinds, Exception]:
         try:
-            error = kind(message)
+            error: Any = kind(message)  # which takes further attributes
             break
         except TypeError:
             continue
@@ -540,17 +569,20 @@ def _exception(described: dict, most: int) -> Exception:
     return error
 
 
-def _cause_of_death(report: dict) -> tuple[Status, str]:
+def _cause_of_death(report: dict, limits: Limits) -> tuple[Status, str, bool]:
+    """How a worker ended, as status and message, and whether something from outside may have ended it."""
     code, reason = report.get("code"), report.get("reason")
     if reason == "cpu":
-        return Status.TIMEOUT, "it used more processor time than it may and was stopped"
+        told = f"it used more than {limits.cpu_seconds} seconds of processor time in all and was stopped"
+        return Status.TIMEOUT, told, False
     if reason == "threads":
-        return Status.CRASHED, "it started more threads than it may and was stopped"
+        return Status.CRASHED, "it started more threads than it may and was stopped", False
     if code == -11:
-        return Status.CRASHED, "it crashed (segmentation fault)"
+        return Status.CRASHED, "it crashed (segmentation fault)", False
     if isinstance(code, int) and code < 0:
-        return Status.CRASHED, f"it was killed (signal {-code})"
-    return Status.CRASHED, "it ended the process it runs in"
+        return Status.CRASHED, f"it was killed (signal {-code})", code == -9
+    # Who ends himself leaves a report; without one, the process that would have written it is gone as well.
+    return Status.CRASHED, "it ended the process it runs in", code is None
 
 
 def _torch_kinds() -> dict[str, type]:

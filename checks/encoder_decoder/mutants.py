@@ -1,69 +1,59 @@
-"""Chapter 09: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 09: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from functools import partial
-
-from autograder.answers import Answer, edit, edited_variant, forger, mutant, variant
-from checks.forgers import forging_answers
+from autograder.answers import Answer, edited_variant, edits, forger, mutants, variant
+from autograder.checks import Common, Mistake, Unexplained
+from checks.encoder_decoder.mistakes import Decoder, Embedder, Translator, check_leaks, clones, target_mask
+from checks.encoder_decoder.mistakes import DecoderLayer as Layer
+from checks.forgers import forging_answers, forging_dropout
 
 # ---- clones
 
 _COPIES = "nn.ModuleList(copy.deepcopy(module) for _ in range(count))"
 
 
-def _clones(title: str, says: str, new: str) -> Answer:
-    return edit("clones", title, says, (_COPIES, new))
+def _clones(title: str, mistake: Mistake, new: str) -> tuple:
+    return title, mistake, (_COPIES, new)
 
 
 _CLONES_MUTANTS = [
-    _clones("the same module again and again", "share their weights", "nn.ModuleList([module] * count)"),
-    _clones("one copy, many times", "share their weights", "nn.ModuleList([copy.deepcopy(module)] * count)"),
-    _clones("shallow copies", "share their weights", "nn.ModuleList(copy.copy(module) for _ in range(count))"),
+    _clones("the same module again and again", clones.SHARED, "nn.ModuleList([module] * count)"),
+    _clones("one copy, many times", clones.SHARED, "nn.ModuleList([copy.deepcopy(module)] * count)"),
+    _clones("shallow copies", clones.SHARED, "nn.ModuleList(copy.copy(module) for _ in range(count))"),
     _clones(
         "the original among them",
-        "copy 0 is the original itself",
+        clones.ORIGINAL_AMONG_THEM,
         "nn.ModuleList([module] + [copy.deepcopy(module) for _ in range(count - 1)])",
     ),
-    _clones("a plain list", "should be in an nn.ModuleList", "[copy.deepcopy(module) for _ in range(count)]"),
-    _clones(
-        "a Sequential",
-        "should be in an nn.ModuleList",
-        "nn.Sequential(*[copy.deepcopy(module) for _ in range(count)])",
-    ),
-    _clones("one too few", "there are 2", "nn.ModuleList(copy.deepcopy(module) for _ in range(count - 1))"),
-    _clones("one too many", "there are 4", "nn.ModuleList(copy.deepcopy(module) for _ in range(count + 1))"),
+    _clones("a plain list", clones.NOT_A_MODULE_LIST, "[copy.deepcopy(module) for _ in range(count)]"),
+    _clones("a Sequential", clones.NOT_A_MODULE_LIST, "nn.Sequential(*[copy.deepcopy(module) for _ in range(count)])"),
+    _clones("one too few", clones.COUNT, "nn.ModuleList(copy.deepcopy(module) for _ in range(count - 1))"),
+    _clones("one too many", clones.COUNT, "nn.ModuleList(copy.deepcopy(module) for _ in range(count + 1))"),
     _clones(
         "new modules",
-        "do not start with the weights of the original",
+        clones.OTHER_WEIGHTS,
         "nn.ModuleList(type(module)(module.in_features, module.out_features) for _ in range(count))",
     ),
-    edit("clones", "nothing returned", "is there a `return`?", ("return nn", "nn")),
-    edit(
-        "clones",
+    ("nothing returned", Common.NO_RETURN, ("return nn", "nn")),
+    (
         "drawn anew",
-        "do not start with the weights of the original",
+        clones.OTHER_WEIGHTS,
         (
             "return " + _COPIES,
             "copies = " + _COPIES + "\n    for p in copies.parameters():\n"
             "        nn.init.normal_(p)\n    return copies",
         ),
     ),
-    edit(
-        "clones",
+    (
         "detached parameters",
-        "are frozen",
+        clones.NOT_WHOLE,
         (
             "return " + _COPIES,
             "copies = " + _COPIES + "\n    for p in copies.parameters():\n        p.requires_grad_(True)\n"
             "    return copies",
         ),
     ),
-    edit(
-        "clones",
-        "in training mode",
-        "the original is in eval mode",
-        ("return " + _COPIES, "return " + _COPIES + ".train()"),
-    ),
-    _clones("always six", "there are 6", "nn.ModuleList(copy.deepcopy(module) for _ in range(6))"),
+    ("in training mode", clones.NOT_WHOLE, ("return " + _COPIES, "return " + _COPIES + ".train()")),
+    _clones("always six", clones.COUNT, "nn.ModuleList(copy.deepcopy(module) for _ in range(6))"),
 ]
 
 _CLONES_VARIANTS = [
@@ -114,65 +104,49 @@ _DRAWN = "self.embedding.weight.normal_(0.0, dim**-0.5)"
 _ZEROED = "self.embedding.weight[pad_id] = 0.0"
 _LOOKED_UP = "return self.embedding(tokens) * self.scale"
 
-_embedder = partial(edit, "Embedder")
-
 _EMBEDDER_MUTANTS = [
-    _embedder("not scaled", "are not scaled", (_LOOKED_UP, "return self.embedding(tokens)")),
-    _embedder("divided", "divided by √d", (_LOOKED_UP, "return self.embedding(tokens) / self.scale")),
-    _embedder("times d", "multiplied by d", ("self.scale = math.sqrt(dim)", "self.scale = dim")),
-    _embedder("times root of V", "multiplied by √V", ("math.sqrt(dim)", "math.sqrt(vocab_size)")),
-    _embedder(
-        "times root of n",
-        "√n, the root of the sequence's length",
-        (_LOOKED_UP, "return self.embedding(tokens) * tokens.shape[1] ** 0.5"),
-    ),
-    _embedder(
+    ("not scaled", Embedder.NOT_SCALED, (_LOOKED_UP, "return self.embedding(tokens)")),
+    ("divided", Embedder.DIVIDED, (_LOOKED_UP, "return self.embedding(tokens) / self.scale")),
+    ("times d", Embedder.TIMES_D, ("self.scale = math.sqrt(dim)", "self.scale = dim")),
+    ("times root of V", Embedder.ROOT_OF_V, ("math.sqrt(dim)", "math.sqrt(vocab_size)")),
+    ("times root of n", Embedder.ROOT_OF_N, (_LOOKED_UP, "return self.embedding(tokens) * tokens.shape[1] ** 0.5")),
+    (
         "scaled at the start instead",
-        "are not scaled",
+        Embedder.NOT_SCALED,
         (_DRAWN, "self.embedding.weight.normal_(0.0, 1.0)"),
         (_LOOKED_UP, "return self.embedding(tokens)"),
     ),
-    _embedder("torch's own numbers", "a standard deviation of 1/√d = 0.1", (_DRAWN, "pass")),
-    _embedder(
-        "spread 1/d", "this is 1/d", (_DRAWN, "self.embedding.weight.normal_(0.0, 1 / dim if dim < 100 else 0.1)")
-    ),
-    _embedder(
-        "Xavier's numbers",
-        "a standard deviation of 1/√d = 0.1",
-        (_DRAWN, "nn.init.xavier_uniform_(self.embedding.weight)"),
-    ),
-    _embedder("pad row not zeroed again", "should start as zeros", (_ZEROED, "pass")),
-    _embedder("row 0 zeroed", "should start as zeros", (_ZEROED, "self.embedding.weight[0] = 0.0")),
-    _embedder("no padding_idx", "the pad row gets a gradient", (_TABLE, "nn.Embedding(vocab_size, dim)")),
-    _embedder(
-        "padding_idx fixed",
-        "the pad row gets a gradient",
-        (_TABLE, "nn.Embedding(vocab_size, dim, padding_idx=1)"),
-    ),
-    _embedder("sizes exchanged", "should be (V, d)", (_TABLE, "nn.Embedding(dim, vocab_size, padding_idx=pad_id)")),
-    _embedder(
+    ("torch's own numbers", Embedder.OWN_NUMBERS, (_DRAWN, "pass")),
+    ("spread 1/d", Embedder.ONE_OVER_D, (_DRAWN, "self.embedding.weight.normal_(0.0, 1 / dim if dim < 100 else 0.1)")),
+    ("Xavier's numbers", Embedder.SPREAD, (_DRAWN, "nn.init.xavier_uniform_(self.embedding.weight)")),
+    ("pad row not zeroed again", Embedder.PAD_ROW_START, (_ZEROED, "pass")),
+    ("row 0 zeroed", Embedder.PAD_ROW_START, (_ZEROED, "self.embedding.weight[0] = 0.0")),
+    ("no padding_idx", Embedder.PAD_ROW_LEARNS, (_TABLE, "nn.Embedding(vocab_size, dim)")),
+    ("padding_idx fixed", Embedder.PAD_ROW_LEARNS, (_TABLE, "nn.Embedding(vocab_size, dim, padding_idx=1)")),
+    ("sizes exchanged", Embedder.TABLE, (_TABLE, "nn.Embedding(dim, vocab_size, padding_idx=pad_id)")),
+    (
         "frozen",
-        "no gradient reaches the embedding",
+        Common.PARAMETER_UNUSED,
         (_LOOKED_UP, "return self.embedding(tokens.detach()).detach().requires_grad_() * self.scale"),
     ),
-    _embedder("nothing returned", "is there a `return`?", (_LOOKED_UP, _LOOKED_UP.removeprefix("return "))),
-    _embedder(
+    ("nothing returned", Common.NO_RETURN, (_LOOKED_UP, _LOOKED_UP.removeprefix("return "))),
+    (
         "a table that is no parameter",
-        "`embedding` is missing",
+        Embedder.TABLE,
         ("self.embedding = " + _TABLE, "self.embedding = _Table(vocab_size, dim, padding_idx=pad_id)"),
         ("class Embedder(", "def _Table(*a, **k):\n    return [nn.Embedding(*a, **k)][0:1]\n\n\nclass Embedder("),
         (_DRAWN, "self.embedding[0].weight.normal_(0.0, dim**-0.5)"),
         (_ZEROED, "self.embedding[0].weight[pad_id] = 0.0"),
         (_LOOKED_UP, "return self.embedding[0](tokens) * self.scale"),
     ),
-    _embedder(
+    (
         "everything kept positive",
-        "does not start around 0",
+        Embedder.NOT_AROUND_0,
         (_DRAWN, _DRAWN + "\n            self.embedding.weight.abs_().mul_(1.66)"),
     ),
-    _embedder(
+    (
         "all on two values",
-        "does not start with normal numbers",
+        Embedder.NOT_NORMAL,
         (_DRAWN, _DRAWN + "\n            self.embedding.weight.sign_().mul_(dim**-0.5)"),
     ),
 ]
@@ -184,6 +158,7 @@ _EMBEDDER_VARIANTS = [
         "power one half",
         (_LOOKED_UP, "return self.embedding(tokens) * self.embedding.weight.shape[1] ** 0.5"),
     ),
+    edited_variant("Embedder", "a root of float32", ("math.sqrt(dim)", "torch.sqrt(torch.tensor(float(dim)))")),
     variant(
         "Embedder",
         "functional lookup",
@@ -222,61 +197,48 @@ _EMBEDDER_VARIANTS = [
 # ---- masks
 
 
-def _mask(name: str, title: str, says: str, body: str) -> Answer:
-    return mutant(name, title, says, f"def {name}(tokens, pad_id):\n    {body}")
-
-
-_target = partial(_mask, "target_mask")
 _BOTH = "causal_mask(tokens.shape[1]).to(tokens.device)"
 _TARGET_MUTANTS = [
-    _target("causal alone", "the dimension of the batch is missing", f"return {_BOTH}"),
-    _target(
-        "causal alone, for each sentence",
-        "padding is not hidden",
-        f"return {_BOTH}.expand(len(tokens), -1, -1)",
-    ),
-    _target("padding alone", "should be (B, n, n)", "return padding_mask(tokens, pad_id)"),
-    _target(
+    ("causal alone", target_mask.NO_BATCH, f"return {_BOTH}"),
+    ("causal alone, for each sentence", target_mask.PADDING_SEEN, f"return {_BOTH}.expand(len(tokens), -1, -1)"),
+    ("padding alone", target_mask.FUTURE_SEEN, "return padding_mask(tokens, pad_id)"),
+    (
         "padding alone, for each position",
-        "the future is not hidden",
+        target_mask.FUTURE_SEEN,
         "return padding_mask(tokens, pad_id).expand(-1, tokens.shape[1], -1)",
     ),
-    _target("joined by or", "the future is not hidden", f"return padding_mask(tokens, pad_id) | {_BOTH}"),
-    _target("padding hides rows", "padding hides a row", f"return padding_mask(tokens, pad_id).mT & {_BOTH}"),
-    _target(
+    ("joined by or", target_mask.FUTURE_SEEN, f"return padding_mask(tokens, pad_id) | {_BOTH}"),
+    ("padding hides rows", target_mask.ROWS_HIDDEN, f"return padding_mask(tokens, pad_id).mT & {_BOTH}"),
+    (
         "padding hides rows and columns",
-        "padding hides a row",
-        f"real = padding_mask(tokens, pad_id)\n    return real & real.mT & {_BOTH}",
+        target_mask.ROWS_HIDDEN,
+        f"real = padding_mask(tokens, pad_id)\nreturn real & real.mT & {_BOTH}",
     ),
-    _target("upside down", "upside down", f"return padding_mask(tokens, pad_id) & {_BOTH}.T"),
-    _target("transposed", "upside down", f"return (padding_mask(tokens, pad_id) & {_BOTH}).mT"),
-    _target("without the diagonal", "keep the diagonal", f"return padding_mask(tokens, pad_id) & {_BOTH}.tril(-1)"),
-    _target(
+    ("upside down", target_mask.UPSIDE_DOWN, f"return padding_mask(tokens, pad_id) & {_BOTH}.T"),
+    ("transposed", target_mask.UPSIDE_DOWN, f"return (padding_mask(tokens, pad_id) & {_BOTH}).mT"),
+    ("without the diagonal", target_mask.NO_DIAGONAL, f"return padding_mask(tokens, pad_id) & {_BOTH}.tril(-1)"),
+    (
         "one step ahead",
-        "one step ahead",
-        "n = tokens.shape[1]\n    ahead = torch.ones(n, n, device=tokens.device).tril(1).bool()\n"
-        "    return padding_mask(tokens, pad_id) & ahead",
+        target_mask.ONE_AHEAD,
+        "n = tokens.shape[1]\nahead = torch.ones(n, n, device=tokens.device).tril(1).bool()\n"
+        "return padding_mask(tokens, pad_id) & ahead",
     ),
-    _target("turned round", "the mask is turned round", f"return ~(padding_mask(tokens, pad_id) & {_BOTH})"),
-    _target("padding turned round", "it is [[1, 0, 0]", f"return ~padding_mask(tokens, pad_id) & {_BOTH}"),
-    _target("four dimensions", "should be (B, n, n)", f"return (padding_mask(tokens, pad_id) & {_BOTH}).unsqueeze(1)"),
-    _target("integers", "should be bool", f"return padding_mask(tokens, pad_id).long() * {_BOTH}"),
-    _target(
-        "pad_id 1",
-        "padding is not hidden",
-        f"return padding_mask(tokens, 1) & {_BOTH}",
-    ),
-    _target("pad_id 0", "`pad_id` is ignored: the mask hides 0", f"return padding_mask(tokens, 0) & {_BOTH}"),
-    _target("on the CPU", "on a GPU", "return padding_mask(tokens, pad_id) & causal_mask(tokens.shape[1])"),
-    _target(
+    ("turned round", target_mask.INVERTED, f"return ~(padding_mask(tokens, pad_id) & {_BOTH})"),
+    ("padding turned round", target_mask.PADDING_INVERTED, f"return ~padding_mask(tokens, pad_id) & {_BOTH}"),
+    ("four dimensions", Unexplained.SHAPE, f"return (padding_mask(tokens, pad_id) & {_BOTH}).unsqueeze(1)"),
+    ("integers", target_mask.NOT_BOOL, f"return padding_mask(tokens, pad_id).long() * {_BOTH}"),
+    ("pad_id 1", target_mask.PADDING_SEEN, f"return padding_mask(tokens, 1) & {_BOTH}"),
+    ("pad_id 0", target_mask.PAD_ID, f"return padding_mask(tokens, 0) & {_BOTH}"),
+    ("on the CPU", Common.MADE_ON_CPU, "return padding_mask(tokens, pad_id) & causal_mask(tokens.shape[1])"),
+    (
         "first sentence's padding",
-        "padding is not hidden",
+        target_mask.PADDING_SEEN,
         f"return padding_mask(tokens[:1], pad_id).expand(len(tokens), -1, -1) & {_BOTH}",
     ),
-    _target("nothing returned", "is there a `return`?", f"padding_mask(tokens, pad_id) & {_BOTH}"),
-    _target(
+    ("nothing returned", Common.NO_RETURN, f"padding_mask(tokens, pad_id) & {_BOTH}"),
+    (
         "size of the batch",
-        "must match the size",
+        Common.SIZES_DO_NOT_FIT,
         "return padding_mask(tokens, pad_id) & causal_mask(len(tokens)).to(tokens.device)",
     ),
 ]
@@ -320,419 +282,194 @@ _TARGET_VARIANTS = [
     ),
 ]
 
-# ---- EncoderLayer
-
-_encoder_layer = partial(edit, "EncoderLayer")
-_NORMED = "normed = self.norm_1(x)"
-_ATTENDED = "attended, _ = self.attention(normed, normed, normed, mask)"
-_ADDED = "x = x + self.dropout(attended)"
-_LAST = "return x + self.dropout(self.feed_forward(self.norm_2(x)))"
-
-_ENCODER_LAYER_MUTANTS = [
-    _encoder_layer("mask not passed on", "the mask is not passed on", (_ATTENDED, _ATTENDED.replace(", mask)", ")"))),
-    _encoder_layer(
-        "mask turned round", "the mask is turned round", (_ATTENDED, _ATTENDED.replace(", mask", ", ~mask"))
-    ),
-    _encoder_layer(
-        "post-norm",
-        "this is post-norm",
-        (_NORMED, "normed = x"),
-        (_ADDED, "x = self.norm_1(x + self.dropout(attended))"),
-        (_LAST, "return self.norm_2(x + self.dropout(self.feed_forward(x)))"),
-    ),
-    _encoder_layer("normed x added", "around the attention norm(x) is added", (_NORMED, "x = normed = self.norm_1(x)")),
-    _encoder_layer(
-        "normed x added, second",
-        "around the feed-forward network norm(x) is added",
-        (_LAST, "x = self.norm_2(x)\n        return x + self.dropout(self.feed_forward(x))"),
-    ),
-    _encoder_layer(
-        "first residual subtracted", "around the attention is subtracted", (_ADDED, _ADDED.replace("+", "-"))
-    ),
-    _encoder_layer(
-        "second residual subtracted",
-        "around the feed-forward network is subtracted",
-        (_LAST, _LAST.replace("x + ", "x - ")),
-    ),
-    _encoder_layer(
-        "no first residual",
-        "residual connection around the attention is missing",
-        (_ADDED, "x = self.dropout(attended)"),
-    ),
-    _encoder_layer(
-        "no second residual",
-        "residual connection around the feed-forward network is missing",
-        (_LAST, _LAST.replace("x + ", "")),
-    ),
-    _encoder_layer("no norm_1", "`norm_1` is missing", (_NORMED, "normed = x")),
-    _encoder_layer("no norm_2", "`norm_2` is missing", (_LAST, _LAST.replace("self.norm_2(x)", "x"))),
-    _encoder_layer(
-        "norms exchanged",
-        "`norm_1` and `norm_2` are exchanged",
-        (_NORMED, "normed = self.norm_2(x)"),
-        (_LAST, _LAST.replace("norm_2", "norm_1")),
-    ),
-    _encoder_layer("norm_1 used twice", "`norm_1` is used twice", (_LAST, _LAST.replace("norm_2", "norm_1"))),
-    _encoder_layer(
-        "one norm, shared",
-        "is the same module as another part",
-        ("self.norm_2 = LayerNorm(dim)", "self.norm_2 = self.norm_1"),
-    ),
-    _encoder_layer(
-        "only the queries normed",
-        "`norm_1` is missing",
-        (_ATTENDED, "attended, _ = self.attention(normed, x, x, mask)"),
-    ),
-    _encoder_layer(
-        "values not normed",
-        "`norm_1` is missing",
-        (_ATTENDED, "attended, _ = self.attention(normed, normed, x, mask)"),
-    ),
-    _encoder_layer(
-        "keys not normed",
-        "wrong entries",
-        (_ATTENDED, "attended, _ = self.attention(normed, x, normed, mask)"),
-    ),
-    _encoder_layer("no attention", "the attention is missing", (_ADDED, "x = x + 0 * self.dropout(attended)")),
-    _encoder_layer("no network", "the feed-forward network is missing", (_LAST, "return x")),
-    _encoder_layer(
-        "network first",
-        "the network comes before the attention",
-        (_NORMED, "x = x + self.dropout(self.feed_forward(self.norm_2(x)))\n        " + _NORMED),
-        (_LAST, "return x"),
-    ),
-    _encoder_layer(
-        "last norm", "a norm follows the last addition", (_LAST, _LAST.replace("return ", "return self.norm_2(") + ")")
-    ),
-    _encoder_layer(
-        "network reads the input",
-        "reads the layer's input",
-        (_NORMED, "start = x\n        " + _NORMED),
-        (_LAST, "return x + self.dropout(self.feed_forward(self.norm_2(start)))"),
-    ),
-    _encoder_layer(
-        "norm on the sublayer's output",
-        "a LayerNorm acts on each sublayer's output",
-        (_NORMED, "normed = x"),
-        (_ADDED, "x = x + self.norm_1(self.dropout(attended))"),
-        (_LAST, "return x + self.norm_2(self.dropout(self.feed_forward(x)))"),
-    ),
-    _encoder_layer(
-        "heads not passed on",
-        "`heads` is not passed on",
-        ("MultiHeadAttention(dim, heads,", "MultiHeadAttention(dim, 1,"),
-    ),
-    _encoder_layer(
-        "hidden not passed on", "`hidden` is not passed on", ("FeedForward(dim, hidden,", "FeedForward(dim, 4 * dim,")
-    ),
-    _encoder_layer(
-        "first mask for all",
-        "the first sequence's mask",
-        (_ATTENDED, _ATTENDED.replace(", mask)", ", mask[:1].expand_as(mask))")),
-    ),
-    _encoder_layer("the weights too", "without the attention's weights", (_LAST, _LAST + ", _")),
-    _encoder_layer("nothing returned", "is there a `return`?", (_LAST, _LAST.removeprefix("return "))),
-    _encoder_layer("x changed in place", "changed in place", (_ADDED, "x += self.dropout(attended)")),
-    _encoder_layer(
-        "detached", "cut off from the graph", (_LAST, f"{_LAST}".replace("return ", "return (") + ").detach()")
-    ),
-    _encoder_layer(
-        "attention detached",
-        "the gradient with respect to `x`",
-        (_ADDED, _ADDED.replace("attended", "attended.detach()")),
-    ),
-    _encoder_layer(
-        "dropout in evaluation",
-        "dropout is still active in evaluation",
-        (_LAST, "return x + F.dropout(self.feed_forward(self.norm_2(x)), self.dropout.p)"),
-    ),
-    _encoder_layer(
-        "attention's output not dropped",
-        "the output of the attention is not dropped",
-        (_ADDED, "x = x + attended"),
-    ),
-    _encoder_layer(
-        "network's output not dropped",
-        "the output of the feed-forward network is not dropped",
-        (_LAST, "return x + self.feed_forward(self.norm_2(x))"),
-    ),
-    _encoder_layer(
-        "dropout inside only",
-        "the output of the attention and the feed-forward network is not dropped",
-        ("self.dropout = nn.Dropout(dropout)", "self.dropout = nn.Identity()"),
-    ),
-    _encoder_layer(
-        "dropout on the sums",
-        "dropout acts on the sum",
-        (_ADDED, "x = self.dropout(x + attended)"),
-        (_LAST, "return self.dropout(x + self.feed_forward(self.norm_2(x)))"),
-    ),
-    _encoder_layer("no dropout by default", "the default is 0.1", ("dropout=0.1", "dropout=0.0")),
-    _encoder_layer("half dropped by default", "0.1 is asked", ("dropout=0.1", "dropout=0.5")),
-    _encoder_layer(
-        "ReLU missing",
-        "has no ReLU",
-        (
-            _LAST,
-            "h = self.feed_forward.outer(self.feed_forward.inner(self.norm_2(x)))\n        return x + self.dropout(h)",
-        ),
-    ),
-]
-
-_ENCODER_LAYER_VARIANTS = [
-    edited_variant(
-        "EncoderLayer", "torch's LayerNorm", ("self.norm_1 = LayerNorm(dim)", "self.norm_1 = nn.LayerNorm(dim)")
-    ),
-    edited_variant(
-        "EncoderLayer",
-        "dropout on the outputs alone",
-        ("MultiHeadAttention(dim, heads, dropout)", "MultiHeadAttention(dim, heads)"),
-        ("FeedForward(dim, hidden, dropout)", "FeedForward(dim, hidden)"),
-    ),
-    variant(
-        "EncoderLayer",
-        "a helper for both sublayers",
-        """
-        class EncoderLayer(nn.Module):
-            def __init__(self, dim, heads, hidden, dropout=0.1):
-                super().__init__()
-                self.feed_forward = FeedForward(dim, hidden, dropout)
-                self.attention = MultiHeadAttention(dim, heads, dropout)
-                self.norm_2, self.norm_1 = LayerNorm(dim), LayerNorm(dim)
-                self.dropout = nn.Dropout(dropout)
-
-            def add(self, x, norm, sublayer):
-                return x + self.dropout(sublayer(norm(x)))
-
-            def forward(self, x, mask):
-                x = self.add(x, self.norm_1, lambda h: self.attention(h, h, h, mask=mask)[0])
-                return self.add(x, self.norm_2, self.feed_forward)
-        """,
-    ),
-    variant(
-        "EncoderLayer",
-        "functional dropout, in place on what is its own",
-        """
-        class EncoderLayer(nn.Module):
-            def __init__(self, dim, heads, hidden, dropout=0.1):
-                super().__init__()
-                self.p = dropout
-                self.norm_1 = LayerNorm(dim)
-                self.norm_2 = LayerNorm(dim)
-                self.attention = MultiHeadAttention(dim, heads)
-                self.feed_forward = FeedForward(dim, hidden)
-
-            def forward(self, x, mask):
-                h = self.norm_1(x)
-                y = F.dropout(self.attention(h, h, h, mask)[0], self.p, self.training) + x
-                z = F.dropout(self.feed_forward(self.norm_2(y)), self.p, self.training)
-                z += y
-                return z
-        """,
-    ),
-]
-
 # ---- DecoderLayer
 
-_decoder_layer = partial(edit, "DecoderLayer")
+_NORMED = "normed = self.norm_1(x)"
+_ADDED = "x = x + self.dropout(attended)"
 _BACK = "attended, _ = self.self_attention(normed, normed, normed, mask)"
 _OVER = "found, _ = self.source_attention(self.norm_2(x), memory, memory, memory_mask)"
 _FOUND = "x = x + self.dropout(found)"
 _THIRD = "return x + self.dropout(self.feed_forward(self.norm_3(x)))"
 
 
-def _over(title: str, says: str, queries: str, keys: str, values: str, mask: str) -> Answer:
+def _over(title: str, mistake: Mistake, queries: str, keys: str, values: str, mask: str) -> tuple:
     """The attention to the source with other arguments; `h` is the normed x."""
     new = f"h = self.norm_2(x)\n        found, _ = self.source_attention({queries}, {keys}, {values}, {mask})"
-    return _decoder_layer(title, says, (_OVER, new))
+    return title, mistake, (_OVER, new)
 
 
 _DECODER_LAYER_MUTANTS = [
-    _decoder_layer(
+    (
         "masks exchanged",
-        "the two masks are exchanged",
+        Layer.MASKS_EXCHANGED,
         (_BACK, _BACK.replace(", mask", ", memory_mask")),
         (_OVER, _OVER.replace("memory_mask", "mask")),
     ),
-    _decoder_layer("self-attention unmasked", "it sees the future", (_BACK, _BACK.replace(", mask)", ")"))),
-    _decoder_layer(
-        "cross-attention unmasked",
-        "does not get `memory_mask`",
-        (_OVER, _OVER.replace(", memory_mask", "")),
-    ),
-    _decoder_layer(
+    ("self-attention unmasked", Layer.FUTURE_SEEN, (_BACK, _BACK.replace(", mask)", ")"))),
+    ("cross-attention unmasked", Layer.SOURCE_UNMASKED, (_OVER, _OVER.replace(", memory_mask", ""))),
+    (
         "neither masked",
-        "neither attention gets its mask",
+        Layer.UNMASKED,
         (_BACK, _BACK.replace(", mask)", ")")),
         (_OVER, _OVER.replace(", memory_mask", "")),
     ),
-    _decoder_layer(
-        "target's mask for the source",
-        "the attention to the source gets `mask`",
-        (_OVER, _OVER.replace("memory_mask", "mask")),
-    ),
-    _decoder_layer(
+    ("target's mask for the source", Layer.SOURCE_GETS_MASK, (_OVER, _OVER.replace("memory_mask", "mask"))),
+    (
         "source's mask for the target",
-        "the self-attention gets `memory_mask`",
+        Layer.TARGET_GETS_MEMORY_MASK,
         (_BACK, _BACK.replace(", mask", ", memory_mask")),
     ),
-    _decoder_layer(
-        "mask turned round",
-        "`mask` is turned round",
-        (_BACK, _BACK.replace(", mask", ", ~mask")),
+    ("mask turned round", Layer.MASK_INVERTED, (_BACK, _BACK.replace(", mask", ", ~mask"))),
+    _over("memory_mask turned round", Layer.MEMORY_MASK_INVERTED, "h", "memory", "memory", "~memory_mask"),
+    _over("looks at the target again", Layer.LOOKS_AGAIN, "h", "h", "h", "mask"),
+    _over("looks at the target again, wrong mask", Layer.LOOKS_AGAIN, "h", "h", "h", "memory_mask"),
+    _over("values from the target", Layer.LOOKS_AGAIN, "h", "memory", "h", "memory_mask"),
+    _over("keys from the target", Layer.KEYS_FROM_TARGET, "h", "h", "memory", "memory_mask"),
+    _over("memory asks", Layer.LOOKS_AGAIN, "memory", "h", "h", "memory_mask"),
+    _over("memory asks itself", Unexplained.VALUES, "memory", "memory", "memory", "memory_mask"),
+    _over(
+        "memory normed again",
+        Layer.MEMORY_NORMED,
+        "h",
+        "self.norm_2(memory)",
+        "self.norm_2(memory)",
+        "memory_mask",
     ),
-    _over("memory_mask turned round", "`memory_mask` is turned round", "h", "memory", "memory", "~memory_mask"),
-    _over("looks at the target again", "keys and values are the memory", "h", "h", "h", "mask"),
-    _over("looks at the target again, wrong mask", "keys and values are the memory", "h", "h", "h", "memory_mask"),
-    _over("values from the target", "keys and values are the memory", "h", "memory", "h", "memory_mask"),
-    _over("keys from the target", "keys come from the target", "h", "h", "memory", "memory_mask"),
-    _over("memory asks", "keys and values are the memory", "memory", "h", "h", "memory_mask"),
-    _over("memory asks itself", "wrong entries", "memory", "memory", "memory", "memory_mask"),
-    _over("memory normed again", "normalised again", "h", "self.norm_2(memory)", "self.norm_2(memory)", "memory_mask"),
-    _over("memory's keys normed", "wrong entries", "h", "self.norm_2(memory)", "memory", "memory_mask"),
-    _over("queries not normed", "`norm_2` is missing", "x", "memory", "memory", "memory_mask"),
+    _over("memory's keys normed", Unexplained.VALUES, "h", "self.norm_2(memory)", "memory", "memory_mask"),
+    _over("queries not normed", Layer.NO_NORM_2, "x", "memory", "memory", "memory_mask"),
     _over(
         "first memory for all",
-        "the first sequence's memory",
+        Layer.FIRST_MEMORY,
         "h",
         "memory[:1].expand_as(memory)",
         "memory[:1].expand_as(memory)",
         "memory_mask",
     ),
-    _over(
-        "memory detached", "no gradient reaches the memory", "h", "memory.detach()", "memory.detach()", "memory_mask"
-    ),
-    _over("values detached", "the gradient with respect to `memory`", "h", "memory", "memory.detach()", "memory_mask"),
-    _decoder_layer(
+    _over("memory detached", Layer.MEMORY_CUT_OFF, "h", "memory.detach()", "memory.detach()", "memory_mask"),
+    _over("values detached", Common.WRONG_GRADIENT, "h", "memory", "memory.detach()", "memory_mask"),
+    (
         "self-attention looks at the memory",
-        "the self-attention looks at the memory",
+        Layer.LOOKS_AT_MEMORY,
         (_BACK, "attended, _ = self.self_attention(normed, memory, memory, memory_mask)"),
     ),
-    _decoder_layer(
+    (
         "one attention, shared",
-        "is the same module as another part",
+        Layer.SHARED,
         (
             "self.source_attention = MultiHeadAttention(dim, heads, dropout)",
             "self.source_attention = self.self_attention",
         ),
     ),
-    _decoder_layer(
+    (
         "self-attention used twice",
-        "`self_attention` is used for the source too",
+        Layer.ATTENTION_TWICE,
         (_OVER, _OVER.replace("source_attention", "self_attention")),
     ),
-    _decoder_layer(
+    (
         "attentions exchanged",
-        "`self_attention` and `source_attention` are exchanged",
+        Layer.ATTENTIONS_EXCHANGED,
         (_OVER, _OVER.replace("source_attention", "self_attention")),
         (_BACK, _BACK.replace("self.self_attention", "self.source_attention")),
     ),
-    _decoder_layer(
-        "one norm, shared",
-        "is the same module as another part",
-        ("self.norm_3 = LayerNorm(dim)", "self.norm_3 = self.norm_2"),
-    ),
-    _decoder_layer(
-        "norm_2 used for the network",
-        "`norm_2` takes the place of `norm_3`",
-        (_THIRD, _THIRD.replace("norm_3", "norm_2")),
-    ),
-    _decoder_layer(
-        "norm_1 used for the source", "`norm_1` takes the place of `norm_2`", (_OVER, _OVER.replace("norm_2", "norm_1"))
-    ),
-    _decoder_layer(
+    ("one norm, shared", Layer.SHARED, ("self.norm_3 = LayerNorm(dim)", "self.norm_3 = self.norm_2")),
+    ("norm_2 used for the network", Layer.NORM_2_FOR_3, (_THIRD, _THIRD.replace("norm_3", "norm_2"))),
+    ("norm_1 used for the source", Layer.NORM_1_TWICE, (_OVER, _OVER.replace("norm_2", "norm_1"))),
+    (
         "norms 2 and 3 exchanged",
-        "`norm_2` takes the place of `norm_3`",
+        Layer.NORM_2_FOR_3,
         (_OVER, _OVER.replace("norm_2", "norm_3")),
         (_THIRD, _THIRD.replace("norm_3", "norm_2")),
     ),
-    _decoder_layer("no norm_3", "`norm_3` is missing", (_THIRD, _THIRD.replace("self.norm_3(x)", "x"))),
-    _decoder_layer("no norm_1", "`norm_1` is missing", (_NORMED, "normed = x")),
-    _decoder_layer(
+    ("no norm_3", Layer.NO_NORM_3, (_THIRD, _THIRD.replace("self.norm_3(x)", "x"))),
+    ("no norm_1", Layer.NO_NORM_1, (_NORMED, "normed = x")),
+    (
         "post-norm",
-        "this is post-norm",
+        Layer.POST_NORM,
         (_NORMED, "normed = x"),
         (_ADDED, "x = self.norm_1(x + self.dropout(attended))"),
         (_OVER, _OVER.replace("self.norm_2(x)", "x")),
         (_FOUND, "x = self.norm_2(x + self.dropout(found))"),
         (_THIRD, "return self.norm_3(x + self.dropout(self.feed_forward(x)))"),
     ),
-    _decoder_layer("normed x added", "norm(x) is added, not x itself", (_NORMED, "x = normed = self.norm_1(x)")),
-    _decoder_layer(
+    ("normed x added", Layer.NORMED_ADDED_1, (_NORMED, "x = normed = self.norm_1(x)")),
+    (
         "normed x added, second",
-        "around the second attention norm(x) is added",
+        Layer.NORMED_ADDED_2,
         (_OVER, "x = self.norm_2(x)\n        found, _ = self.source_attention(x, memory, memory, memory_mask)"),
     ),
-    _decoder_layer(
-        "no residual around the source",
-        "residual connection around the attention to the source is missing",
-        (_FOUND, "x = self.dropout(found)"),
+    ("no residual around the source", Layer.SOURCE_ALONE, (_FOUND, "x = self.dropout(found)")),
+    ("no residual around the self-attention", Layer.ATTENTION_ALONE, (_ADDED, "x = self.dropout(attended)")),
+    ("no residual around the network", Layer.NETWORK_ALONE, (_THIRD, _THIRD.replace("x + ", ""))),
+    ("source subtracted", Layer.SOURCE_SUBTRACTED, (_FOUND, _FOUND.replace("+", "-"))),
+    ("source left out", Layer.NO_SOURCE, (_FOUND, "")),
+    ("self-attention left out", Layer.NO_ATTENTION, (_ADDED, "")),
+    (
+        "ReLU missing",
+        Layer.NO_RELU,
+        (
+            _THIRD,
+            "h = self.feed_forward.outer(self.feed_forward.inner(self.norm_3(x)))\n        return x + self.dropout(h)",
+        ),
     ),
-    _decoder_layer(
-        "no residual around the self-attention",
-        "residual connection around the self-attention is missing",
-        (_ADDED, "x = self.dropout(attended)"),
-    ),
-    _decoder_layer(
-        "no residual around the network",
-        "residual connection around the feed-forward network is missing",
-        (_THIRD, _THIRD.replace("x + ", "")),
-    ),
-    _decoder_layer("source subtracted", "the source is subtracted", (_FOUND, _FOUND.replace("+", "-"))),
-    _decoder_layer("source left out", "the attention to the source is missing", (_FOUND, "")),
-    _decoder_layer("self-attention left out", "the self-attention is missing", (_ADDED, "")),
-    _decoder_layer("network left out", "the feed-forward network is missing", (_THIRD, "return x")),
-    _decoder_layer(
+    ("network left out", Layer.NO_NETWORK, (_THIRD, "return x")),
+    (
         "source first",
-        "the sublayers come in the wrong order",
+        Layer.SOURCE_FIRST,
         (f"        {_OVER}\n        {_FOUND}\n", ""),
         (_NORMED, f"{_OVER}\n        {_FOUND}\n        {_NORMED}"),
     ),
-    _decoder_layer(
+    (
         "both attentions side by side",
-        "reads the layer's input",
+        Layer.SOURCE_READS_INPUT,
         (_NORMED, "start = x\n        " + _NORMED),
         (_OVER, _OVER.replace("self.norm_2(x)", "self.norm_2(start)")),
     ),
-    _decoder_layer(
-        "last norm",
-        "a norm follows the last addition",
-        (_THIRD, _THIRD.replace("return ", "return self.norm_3(") + ")"),
-    ),
-    _decoder_layer(
+    ("last norm", Layer.LAST_NORM, (_THIRD, _THIRD.replace("return ", "return self.norm_3(") + ")")),
+    (
         "heads not passed on",
-        "`heads` is not passed on",
+        Layer.HEADS,
         (
             "self.self_attention = MultiHeadAttention(dim, heads,",
             "heads = 1\n        self.self_attention = MultiHeadAttention(dim, heads,",
         ),
     ),
-    _decoder_layer(
-        "hidden not passed on", "`hidden` is not passed on", ("FeedForward(dim, hidden,", "FeedForward(dim, 4 * dim,")
-    ),
-    _decoder_layer("the weights too", "without the attention's weights", (_THIRD, _THIRD + ", _")),
-    _decoder_layer("nothing returned", "is there a `return`?", (_THIRD, _THIRD.removeprefix("return "))),
-    _decoder_layer("x changed in place", "changed in place", (_ADDED, "x += self.dropout(attended)")),
-    _decoder_layer(
+    ("hidden not passed on", Layer.HIDDEN, ("FeedForward(dim, hidden,", "FeedForward(dim, 4 * dim,")),
+    ("the weights too", Layer.WEIGHTS_TOO, (_THIRD, _THIRD + ", _")),
+    ("nothing returned", Common.NO_RETURN, (_THIRD, _THIRD.removeprefix("return "))),
+    ("x changed in place", Common.CHANGED_IN_PLACE, (_ADDED, "x += self.dropout(attended)")),
+    (
         "dropout in evaluation",
-        "dropout is still active in evaluation",
+        Common.DROPOUT_IN_EVAL,
         (_THIRD, "return x + F.dropout(self.feed_forward(self.norm_3(x)), self.dropout.p)"),
     ),
-    _decoder_layer("source's output not dropped", "three sublayers is dropped", (_FOUND, "x = x + found")),
-    _decoder_layer("self-attention's output not dropped", "three sublayers is dropped", (_ADDED, "x = x + attended")),
-    _decoder_layer(
+    ("source's output not dropped", Layer.NOT_DROPPED, (_FOUND, "x = x + found")),
+    ("self-attention's output not dropped", Layer.NOT_DROPPED, (_ADDED, "x = x + attended")),
+    (
         "network's output not dropped",
-        "three sublayers is dropped",
+        Layer.NOT_DROPPED,
         (_THIRD, "return x + self.feed_forward(self.norm_3(x))"),
     ),
-    _decoder_layer(
+    (
         "dropout on the sums",
-        "dropout acts on the sum",
+        Layer.DROPOUT_ON_SUM,
         (_ADDED, "x = self.dropout(x + attended)"),
         (_FOUND, "x = self.dropout(x + found)"),
         (_THIRD, "return self.dropout(x + self.feed_forward(self.norm_3(x)))"),
     ),
-    _decoder_layer("no dropout by default", "the default is 0.1", ("dropout=0.1", "dropout=0.0")),
+    (
+        "nothing dropped inside the attention to the source",
+        Layer.DROPOUT_NOT_INSIDE,
+        (
+            "self.source_attention = MultiHeadAttention(dim, heads, dropout)",
+            "self.source_attention = MultiHeadAttention(dim, heads)",
+        ),
+    ),
+    (
+        "nothing dropped inside the network",
+        Layer.DROPOUT_NOT_INSIDE,
+        ("FeedForward(dim, hidden, dropout)", "FeedForward(dim, hidden)"),
+    ),
+    ("no dropout by default", Layer.DEFAULT, ("dropout=0.1", "dropout=0.0")),
 ]
 
 _DECODER_LAYER_VARIANTS = [
@@ -741,12 +478,12 @@ _DECODER_LAYER_VARIANTS = [
     ),
     edited_variant(
         "DecoderLayer",
-        "dropout on the outputs alone",
+        "arguments by name",
         (
             "self.self_attention = MultiHeadAttention(dim, heads, dropout)",
-            "self.self_attention = MultiHeadAttention(dim, heads)",
+            "self.self_attention = MultiHeadAttention(dim=dim, heads=heads, dropout=dropout)",
         ),
-        ("FeedForward(dim, hidden, dropout)", "FeedForward(dim, hidden)"),
+        ("FeedForward(dim, hidden, dropout)", "FeedForward(dim, hidden=hidden, dropout=dropout)"),
     ),
     variant(
         "DecoderLayer",
@@ -779,9 +516,9 @@ _DECODER_LAYER_VARIANTS = [
                 super().__init__()
                 self.p = dropout
                 self.norm_1, self.norm_2, self.norm_3 = LayerNorm(dim), LayerNorm(dim), LayerNorm(dim)
-                self.self_attention = MultiHeadAttention(dim, heads)
-                self.source_attention = MultiHeadAttention(dim, heads)
-                self.feed_forward = FeedForward(dim, hidden)
+                self.self_attention = MultiHeadAttention(dim, heads, dropout)
+                self.source_attention = MultiHeadAttention(dim, heads, dropout)
+                self.feed_forward = FeedForward(dim, hidden, dropout)
 
             def drop(self, x):
                 return F.dropout(x, self.p, self.training)
@@ -796,202 +533,145 @@ _DECODER_LAYER_VARIANTS = [
     ),
 ]
 
-# ---- Encoder and Decoder
+# ---- Decoder
 
 
-def _stack_mutants(name: str, call: str, layer: str) -> list[Answer]:
-    """What can go wrong in either; `call` runs a layer, `layer` is the class of its layers."""
-    change = partial(edit, name)
-    loop = f"for layer in self.layers:\n            x = {call}"
-    made = f"clones({layer}(dim, heads, hidden, dropout), depth)"
-    last, embed = "return self.norm(x)", "x = self.positions(self.embedder(tokens))"
-    return [
-        change("no final norm", "the final norm is missing", (last, "return x")),
-        change("no positions", "no positions are added", (embed, "x = self.embedder(tokens)")),
-        change(
-            "embedding not scaled",
-            "the embeddings are not scaled",
-            (embed, "x = self.positions(self.embedder.embedding(tokens))"),
-        ),
-        change(
-            "positions scaled too",
-            "the positions are scaled by √d too",
-            (embed, "x = self.positions(self.embedder.embedding(tokens)) * self.embedder.scale"),
-        ),
-        change("layers not used", "the layers are not used", (loop, "")),
-        change("first layer only", "only the first layer is used", ("in self.layers:", "in self.layers[:1]:")),
-        change("last layer only", "or each layer reads the embeddings", ("in self.layers:", "in self.layers[-1:]:")),
-        change(
-            "first layer again and again",
-            "the first layer is used twice",
-            (
-                loop,
-                loop.replace("for layer in self.layers:", "for _ in self.layers:\n            layer = self.layers[0]"),
-            ),
-        ),
-        change(
-            "layers reversed",
-            "the layers run in reverse",
-            ("in self.layers:", "in reversed(self.layers):"),
-        ),
-        change(
-            "each layer reads the embeddings",
-            "or each layer reads the embeddings",
-            (loop, loop.replace("for layer", "start = x\n        for layer").replace("layer(x", "layer(start")),
-        ),
-        change(
-            "norm after each layer",
-            "the norm acts after every layer",
-            (loop, loop.replace(f"x = {call}", f"x = self.norm({call})")),
-            (last, "return x"),
-        ),
-        change(
-            "norm before the layers",
-            "the norm acts before the layers",
-            (embed, embed + "\n        x = self.norm(x)"),
-            (last, "return x"),
-        ),
-        change(
-            "one layer, shared",
-            "depth=2 asks for two layers",
-            (made, f"nn.ModuleList([{layer}(dim, heads, hidden, dropout)] * depth)"),
-        ),
-        change(
-            "a plain list of layers",
-            "use `clones`",
-            (made, f"[{layer}(dim, heads, hidden, dropout) for _ in range(depth)]"),
-        ),
-        change(
-            "heads and depth exchanged",
-            "depth=2 asks for two layers",
-            (made, f"clones({layer}(dim, depth, hidden, dropout), heads)"),
-        ),
-        change("heads not passed on", "`heads` is not passed on", (made, made.replace("heads", "1"))),
-        change("hidden not passed on", "should have shape", (made, made.replace("hidden", "2 * dim"))),
-        change(
-            "pad_id not passed on",
-            "`pad_id` is not passed on",
-            ("Embedder(vocab_size, dim, pad_id)", "Embedder(vocab_size, dim, 0)"),
-        ),
-        change(
-            "layers' dropout not passed on",
-            "`dropout` is not passed on to the layers",
-            (made, made.replace("dropout", "0.0")),
-        ),
-        change(
-            "positions' dropout not passed on",
-            "the sum of embedding and position is not dropped",
-            ("PositionEncoding(dim, dropout)", "PositionEncoding(dim)"),
-        ),
-        change(
-            "norm shared with the embedding's place",
-            "`norm.weight` is missing",
-            ("self.norm = LayerNorm(dim)", ""),
-            (last, "return F.layer_norm(x, x.shape[-1:])"),
-        ),
-        change("nothing returned", "is there a `return`?", (last, "self.norm(x)")),
-        change("tokens changed", "changed in place", (embed, embed + "\n        tokens[:, :] = 1")),
-        change("detached", "no gradient reaches", (last, "return self.norm(x.detach())")),
-    ]
+_CALL = "layer(x, memory, memory_mask, mask)"
+_RUN = f"for layer in self.layers:\n            x = {_CALL}"
+_MADE = "clones(DecoderLayer(dim, heads, hidden, dropout), depth)"
+_NORM, _EMBED = "return self.norm(x)", "x = self.positions(self.embedder(tokens))"
 
-
-_ENCODER_CALL = "layer(x, mask)"
-_ENCODER_MUTANTS = [
-    *_stack_mutants("Encoder", _ENCODER_CALL, "EncoderLayer"),
-    edit(
-        "Encoder", "mask not used", "the layers do not get the mask", (_ENCODER_CALL, "layer(x, torch.ones_like(mask))")
-    ),
-    edit("Encoder", "mask turned round", "the mask is turned round", (_ENCODER_CALL, "layer(x, ~mask)")),
-]
-
-_DECODER_CALL = "layer(x, memory, memory_mask, mask)"
 _DECODER_MUTANTS = [
-    *_stack_mutants("Decoder", _DECODER_CALL, "DecoderLayer"),
-    edit(
-        "Decoder", "masks exchanged", "the masks are exchanged", (_DECODER_CALL, "layer(x, memory, mask, memory_mask)")
+    ("no final norm", Decoder.NO_LAST_NORM, (_NORM, "return x")),
+    ("no positions", Decoder.NO_POSITIONS, (_EMBED, "x = self.embedder(tokens)")),
+    ("embedding not scaled", Decoder.NOT_SCALED, (_EMBED, "x = self.positions(self.embedder.embedding(tokens))")),
+    (
+        "positions scaled too",
+        Decoder.POSITIONS_SCALED,
+        (_EMBED, "x = self.positions(self.embedder.embedding(tokens)) * self.embedder.scale"),
     ),
-    edit(
-        "Decoder",
+    ("layers not used", Decoder.LAYERS_UNUSED, (_RUN, "")),
+    ("first layer only", Decoder.FIRST_LAYER_ONLY, ("in self.layers:", "in self.layers[:1]:")),
+    ("last layer only", Decoder.LAST_LAYER_ONLY, ("in self.layers:", "in self.layers[-1:]:")),
+    (
+        "first layer again and again",
+        Decoder.FIRST_LAYER_TWICE,
+        (
+            _RUN,
+            _RUN.replace("for layer in self.layers:", "for _ in self.layers:\n            layer = self.layers[0]"),
+        ),
+    ),
+    ("layers reversed", Decoder.REVERSED, ("in self.layers:", "in reversed(self.layers):")),
+    (
+        "each layer reads the embeddings",
+        Decoder.LAST_LAYER_ONLY,
+        (_RUN, _RUN.replace("for layer", "start = x\n        for layer").replace("layer(x", "layer(start")),
+    ),
+    (
+        "norm after each layer",
+        Decoder.NORM_EACH_TIME,
+        (_RUN, _RUN.replace(f"x = {_CALL}", f"x = self.norm({_CALL})")),
+        (_NORM, "return x"),
+    ),
+    (
+        "norm before the layers",
+        Decoder.NORM_FIRST,
+        (_EMBED, _EMBED + "\n        x = self.norm(x)"),
+        (_NORM, "return x"),
+    ),
+    ("one layer, shared", Decoder.DEPTH, (_MADE, "nn.ModuleList([DecoderLayer(dim, heads, hidden, dropout)] * depth)")),
+    (
+        "a plain list of layers",
+        Decoder.LAYERS_HIDDEN,
+        (_MADE, "[DecoderLayer(dim, heads, hidden, dropout) for _ in range(depth)]"),
+    ),
+    ("heads and depth exchanged", Decoder.DEPTH, (_MADE, "clones(DecoderLayer(dim, depth, hidden, dropout), heads)")),
+    ("heads not passed on", Decoder.HEADS, (_MADE, _MADE.replace("heads", "1"))),
+    ("hidden not passed on", Common.PARAMETER_SHAPE, (_MADE, _MADE.replace("hidden", "2 * dim"))),
+    ("pad_id not passed on", Decoder.PAD_ID, ("Embedder(vocab_size, dim, pad_id)", "Embedder(vocab_size, dim, 0)")),
+    ("layers' dropout not passed on", Decoder.LAYERS_DROP_NOTHING, (_MADE, _MADE.replace("dropout", "0.0"))),
+    (
+        "positions' dropout not passed on",
+        Decoder.SUM_NOT_DROPPED,
+        ("PositionEncoding(dim, dropout)", "PositionEncoding(dim)"),
+    ),
+    (
+        "norm shared with the embedding's place",
+        Common.PARAMETER_MISSING,
+        ("self.norm = LayerNorm(dim)", ""),
+        (_NORM, "return F.layer_norm(x, x.shape[-1:])"),
+    ),
+    ("nothing returned", Common.NO_RETURN, (_NORM, "self.norm(x)")),
+    ("tokens changed", Common.CHANGED_IN_PLACE, (_EMBED, _EMBED + "\n        tokens[:, :] = 1")),
+    ("detached", Common.INPUT_CUT_OFF, (_NORM, "return self.norm(x.detach())")),
+    ("masks exchanged", Decoder.MASKS_EXCHANGED, (_CALL, "layer(x, memory, mask, memory_mask)")),
+    (
         "target mask not used",
-        "the layers do not get `mask`",
-        (_DECODER_CALL, "layer(x, memory, memory_mask, torch.ones_like(mask))"),
+        Decoder.FUTURE_SEEN,
+        (_CALL, "layer(x, memory, memory_mask, torch.ones_like(mask))"),
     ),
-    edit(
-        "Decoder",
+    (
         "source mask not used",
-        "the layers do not get `memory_mask`",
-        (_DECODER_CALL, "layer(x, memory, torch.ones_like(memory_mask), mask)"),
+        Decoder.SOURCE_UNMASKED,
+        (_CALL, "layer(x, memory, torch.ones_like(memory_mask), mask)"),
     ),
-    edit(
-        "Decoder",
+    (
         "memory normed again",
-        "the memory goes through the decoder's norm",
-        (_DECODER_CALL, "layer(x, self.norm(memory), memory_mask, mask)"),
+        Decoder.MEMORY_NORMED,
+        (_CALL, "layer(x, self.norm(memory), memory_mask, mask)"),
     ),
-    edit(
-        "Decoder",
+    (
         "memory detached",
-        "no gradient reaches",
-        (_DECODER_CALL, "layer(x, memory.detach(), memory_mask, mask)"),
+        Common.INPUT_CUT_OFF,
+        (_CALL, "layer(x, memory.detach(), memory_mask, mask)"),
     ),
-    edit(
-        "Decoder",
+    (
         "encoder's layers",
-        "no `source_attention`",
+        Decoder.OTHER_LAYERS,
         ("clones(DecoderLayer(", "clones(EncoderLayer("),
-        (_DECODER_CALL, "layer(x, mask)"),
+        (_CALL, "layer(x, mask)"),
     ),
 ]
 
 
-def _stack_variants(name: str, layer: str, arguments: str) -> list[Answer]:
-    given = ", ".join(["tokens", *arguments.split(", ")])
-    made = f"clones({layer}(dim, heads, hidden, dropout), depth)"
-    return [
-        edited_variant(
-            name,
-            "layers made one by one",
-            (made, f"nn.ModuleList([{layer}(dim, heads, hidden, dropout=dropout) for _ in range(depth)])"),
-        ),
-        edited_variant(name, "torch's LayerNorm", ("self.norm = LayerNorm(dim)", "self.norm = nn.LayerNorm(dim)")),
-        variant(
-            name,
-            "in steps",
-            f"""
-            class {name}(nn.Module):
+_DECODER_VARIANTS = [
+    edited_variant(
+        "Decoder",
+        "layers made one by one",
+        (_MADE, "nn.ModuleList([DecoderLayer(dim, heads, hidden, dropout=dropout) for _ in range(depth)])"),
+    ),
+    edited_variant("Decoder", "torch's LayerNorm", ("self.norm = LayerNorm(dim)", "self.norm = nn.LayerNorm(dim)")),
+    variant(
+        "Decoder",
+        "in steps",
+        """
+            class Decoder(nn.Module):
                 def __init__(self, vocab_size, dim, depth, heads, hidden, dropout, pad_id):
                     super().__init__()
                     self.norm = LayerNorm(dim)
-                    self.layers = clones({layer}(dim=dim, heads=heads, hidden=hidden, dropout=dropout), depth)
+                    self.layers = clones(DecoderLayer(dim=dim, heads=heads, hidden=hidden, dropout=dropout), depth)
                     self.positions = PositionEncoding(dim, dropout=dropout, mode="add")
                     self.embedder = Embedder(vocab_size, dim, pad_id)
 
                 def embed(self, tokens):
                     return self.positions(self.embedder(tokens))
 
-                def forward(self, {given}):
+                def forward(self, tokens, memory, memory_mask, mask):
                     states = [self.embed(tokens)]
                     for layer in self.layers:
-                        states.append(layer(states[-1], {arguments}))
+                        states.append(layer(states[-1], memory, memory_mask, mask))
                     return self.norm(states[-1])
             """,
-        ),
-        edited_variant(
-            name,
-            "a shorter table of positions",
-            ("PositionEncoding(dim, dropout)", "PositionEncoding(dim, dropout, max_len=600)"),
-        ),
-    ]
-
-
-_STACK_VARIANTS = [
-    *_stack_variants("Encoder", "EncoderLayer", "mask"),
-    *_stack_variants("Decoder", "DecoderLayer", "memory, memory_mask, mask"),
+    ),
+    edited_variant(
+        "Decoder",
+        "a shorter table of positions",
+        ("PositionEncoding(dim, dropout)", "PositionEncoding(dim, dropout, max_len=600)"),
+    ),
 ]
 
 # ---- Translator
 
-_translator = partial(edit, "Translator")
 _ENCODED = "return self.encoder(source, source_mask(source, self.pad_id))"
 _SOURCE_REAL = "memory_mask = source_mask(source, self.pad_id)"
 _DECODED = "x = self.decoder(target, memory, memory_mask, target_mask(target, self.pad_id))"
@@ -1007,57 +687,53 @@ _MAKE_ENCODER = "Encoder(source_vocab, dim, depth, heads, hidden, dropout, pad_i
 _MAKE_DECODER = "Decoder(target_vocab, dim, depth, heads, hidden, dropout, pad_id)"
 
 _TRANSLATOR_MUTANTS = [
-    _translator("not tied", "`output` has a weight of its own", (_TIE, "")),
-    _translator(
+    ("not tied", Translator.NOT_TIED, (_TIE, "")),
+    (
         "numbers copied",
-        "`output` has a weight of its own",
+        Translator.NOT_TIED,
         (_TIE, "self.output.weight.data.copy_(self.decoder.embedder.embedding.weight.data)"),
     ),
-    _translator(
+    (
         "a new parameter with the same numbers",
-        "`output` has a weight of its own",
+        Translator.NOT_TIED,
         (_TIE, "self.output.weight = nn.Parameter(self.decoder.embedder.embedding.weight.detach().clone())"),
     ),
-    _translator(
-        "tied to the source", "weight is that of the decoder's embedding", (_TIE, _TIE.replace("decoder", "encoder"))
-    ),
-    _translator("a bias", "should have no bias", (_OUTPUT, "self.output = nn.Linear(dim, target_vocab)")),
-    _translator(
+    ("tied to the source", Translator.TIED_TO_SOURCE, (_TIE, _TIE.replace("decoder", "encoder"))),
+    ("a bias", Translator.BIAS, (_OUTPUT, "self.output = nn.Linear(dim, target_vocab)")),
+    (
         "vocabularies exchanged",
-        "source_vocab is the encoder's",
+        Translator.VOCABULARIES,
         (_MAKE_ENCODER, _MAKE_ENCODER.replace("source", "target")),
         (_MAKE_DECODER, _MAKE_DECODER.replace("target", "source")),
         (_OUTPUT, _OUTPUT.replace("target", "source")),
     ),
-    _translator(
+    (
         "heads and depth exchanged",
-        "Translator takes heads before depth",
+        Translator.HEADS_AND_DEPTH,
         (_MAKE_ENCODER, _MAKE_ENCODER.replace("depth, heads", "heads, depth")),
         (_MAKE_DECODER, _MAKE_DECODER.replace("depth, heads", "heads, depth")),
     ),
-    _translator(
-        "encoder's depth fixed", "is `depth` passed on to both?", (_MAKE_ENCODER, _MAKE_ENCODER.replace("depth", "6"))
-    ),
-    _translator(
+    ("encoder's depth fixed", Translator.DEPTH, (_MAKE_ENCODER, _MAKE_ENCODER.replace("depth", "6"))),
+    (
         "dropout not passed on",
-        "`dropout` is not passed on",
+        Translator.DROPOUT,
         (_MAKE_ENCODER, _MAKE_ENCODER.replace("dropout", "0.0")),
         (_MAKE_DECODER, _MAKE_DECODER.replace("dropout", "0.0")),
     ),
-    _translator(
+    (
         "drawn anew, embeddings too",
-        "the pad row of",
+        Translator.PAD_ROW_START,
         ('parameter.dim() > 1 and "embedding" not in name', "parameter.dim() > 1"),
     ),
-    _translator("layers start alike", "clones start alike", (_REDRAWN, "pass")),
-    _translator(
+    ("layers start alike", Translator.LAYERS_ALIKE, (_REDRAWN, "pass")),
+    (
         "drawn from a normal distribution",
-        "draw it with nn.init.xavier_uniform_",
+        Translator.OTHER_START,
         ("nn.init.xavier_uniform_(parameter)", "nn.init.normal_(parameter, std=0.02)"),
     ),
-    _translator(
+    (
         "the linear layer's numbers win",
-        "leave the embeddings as the Embedder drew them",
+        Translator.TABLE_START,
         (
             _TIE,
             "self.decoder.embedder.embedding.weight = self.output.weight\n"
@@ -1065,93 +741,85 @@ _TRANSLATOR_MUTANTS = [
         ),
         ('"embedding" not in name', '"embedding" not in name and "output" not in name'),
     ),
-    _translator(
+    (
         "encoder sees padding",
-        "does not get the source mask, so that words look at padding",
+        Translator.ENCODER_SEES_PADDING,
         (_ENCODED, "return self.encoder(source, torch.ones_like(source, dtype=torch.bool)[:, None])"),
     ),
-    _translator(
+    (
         "encoder's mask is causal",
-        "the encoder's mask is causal",
+        Translator.ENCODER_IS_CAUSAL,
         (_ENCODED, _ENCODED.replace("source_mask(", "target_mask(")),
     ),
-    _translator(
+    (
         "memory unmasked",
-        "the decoder does not get the source mask",
+        Translator.MEMORY_UNMASKED,
         (_SOURCE_REAL, "memory_mask = torch.ones_like(source, dtype=torch.bool)[:, None]"),
     ),
-    _translator(
+    (
         "the future is seen",
-        "looks into the future",
+        Translator.FUTURE_SEEN,
         (_DECODED, _DECODED.replace("target_mask(target, self.pad_id)", "source_mask(target, self.pad_id)")),
     ),
-    _translator(
+    (
         "target's padding is seen",
-        "target mask does not hide padding",
+        Translator.PADDING_SEEN,
         (
             _DECODED,
             _DECODED.replace("target_mask(target, self.pad_id)", "causal_mask(target.shape[1]).to(target.device)"),
         ),
     ),
-    _translator(
+    (
         "the masks are exchanged",
-        "must match the size",
+        Common.SIZES_DO_NOT_FIT,
         (_DECODED, "x = self.decoder(target, memory, target_mask(target, self.pad_id), memory_mask)"),
     ),
-    _translator(
-        "pad_id fixed",
-        "`pad_id` is taken to be 0",
-        ("self.pad_id = pad_id", "self.pad_id = 0"),
-    ),
-    _translator(
-        "log-probabilities", "decode returns log-probabilities", ("return logits", "return logits.log_softmax(-1)")
-    ),
-    _translator("probabilities", "probabilities are returned", ("return logits", "return logits.softmax(-1)")),
-    _translator("vectors returned", "send them through `output`", ("return logits", "return x")),
-    _translator("logits scaled", "the logits are multiplied by √d", (_LOGITS, _LOGITS + " * x.shape[-1] ** 0.5")),
-    _translator("last position only", "decode should return (B, n, V)", ("return logits", "return logits[:, -1]")),
-    _translator("last position cut off", "decode should return (B, n, V)", ("return logits", "return logits[:, :-1]")),
-    _translator(
+    ("pad_id fixed", Translator.PAD_ID, ("self.pad_id = pad_id", "self.pad_id = 0")),
+    ("log-probabilities", Translator.LOG_PROBABILITIES, ("return logits", "return logits.log_softmax(-1)")),
+    ("probabilities", Translator.PROBABILITIES, ("return logits", "return logits.softmax(-1)")),
+    ("vectors returned", Translator.VECTORS, ("return logits", "return x")),
+    ("logits scaled", Translator.SCALED, (_LOGITS, _LOGITS + " * x.shape[-1] ** 0.5")),
+    ("last position only", Translator.LAST_ONLY, ("return logits", "return logits[:, -1]")),
+    ("last position cut off", Translator.CUT_SHORT, ("return logits", "return logits[:, :-1]")),
+    (
         "decode encodes again",
-        "use the memory that it is given",
+        Translator.ENCODES_AGAIN,
         (_SOURCE_REAL, "memory = self.encode(source)\n        " + _SOURCE_REAL),
     ),
-    _translator(
+    (
         "memory detached",
-        "no gradient reaches",
+        Common.PARAMETER_UNUSED,
         (_WHOLE, "return self.decode(target, self.encode(source).detach(), source)"),
     ),
-    _translator("pad row learns", "the pad row of", (_HELD, "")),
-    _translator("pad row learns, hidden by a detach", "the pad row of", (_HELD, "logits[..., self.pad_id] *= 1.0")),
-    _translator(
-        "logits of padding lowest", "the logits of padding are -inf", (_HELD, "logits[..., self.pad_id] = -math.inf")
-    ),
-    _translator(
+    ("pad row learns", Translator.PAD_ROW_LEARNS, (_HELD, "")),
+    ("pad row learns, hidden by a detach", Translator.PAD_ROW_LEARNS, (_HELD, "logits[..., self.pad_id] *= 1.0")),
+    ("logits of padding lowest", Translator.PAD_LOGIT_LOWEST, (_HELD, "logits[..., self.pad_id] = -math.inf")),
+    (
         "a hook on the parameter",
-        "a hook on the parameter is lost in a copy",
+        Translator.PAD_ROW_LEARNS_IN_COPY,
         (
             _TIE,
             _TIE + "\n        self.output.weight.register_hook(lambda g: g.index_fill(0, torch.tensor([pad_id]), 0.0))",
         ),
         (_HELD, ""),
     ),
-    _translator(
+    (
         "tie lost: the weight is cut off",
-        "the gradient of the parameter",
+        Common.WRONG_GRADIENT,
         (_LOGITS, "logits = F.linear(x, self.output.weight.detach())"),
     ),
-    _translator("a ReLU at the end", "what `decode` returns", (_LOGITS, "logits = self.output(x).relu()")),
-    _translator("nothing returned by forward", "forward returned None", (_WHOLE, _WHOLE.removeprefix("return "))),
-    _translator("nothing returned by encode", "encode returned None", (_ENCODED, _ENCODED.removeprefix("return "))),
-    _translator("nothing returned by decode", "decode returned None", ("return logits", "logits")),
-    _translator(
+    ("a ReLU at the end", Unexplained.VALUES, (_LOGITS, "logits = self.output(x).relu()")),
+    ("nothing returned by forward", Common.NO_RETURN, (_WHOLE, _WHOLE.removeprefix("return "))),
+    ("nothing returned by encode", Common.NO_RETURN, (_ENCODED, _ENCODED.removeprefix("return "))),
+    ("nothing returned by decode", Common.NO_RETURN, ("return logits", "logits")),
+    (
         "forward shifts the target",
-        "forward should return (B, n, V)",
+        Translator.CUT_SHORT,
         (_WHOLE, "return self.decode(target[:, :-1], self.encode(source), source)"),
     ),
-    _translator(
+    (
         "dropout in evaluation",
-        "dropout is still active in evaluation",
+        Common.DROPOUT_IN_EVAL,
         (_LOGITS, "logits = self.output(F.dropout(x, self.encoder.positions.dropout.p))"),
     ),
 ]
@@ -1209,6 +877,116 @@ _TRANSLATOR_VARIANTS = [
     ),
 ]
 
+# ---- check_leaks
+
+_ALONE = "alone = model(source[b : b + 1, :m], target[b : b + 1, :n])"
+_AGREES = 'assert_close(alone[0], logits[b, :n], rtol=0, atol=1e-4, msg=f"sentence {b}")'
+_PREFIX = "beginning = model(source, target[:, :j])"
+_BEGINS = 'assert_close(beginning, logits[:, :j], rtol=0, atol=1e-4, msg=f"the first {j}")'
+_LEAK_EDITS = [
+    ("no beginnings", check_leaks.MISSES_FUTURE, (_BEGINS, "pass")),
+    ("no sentence alone", check_leaks.ACCEPTS_LEAK, (_AGREES, "pass")),
+    (
+        "without padding where the second sentence is alone",
+        check_leaks.MISSES_PADDING,
+        (_ALONE, "m, n = (m, n) if b == 1 else (source.shape[1], target.shape[1])\n            " + _ALONE),
+    ),
+    (
+        "float32 only",
+        check_leaks.REJECTS_RIGHT,
+        (_ALONE, "assert logits.element_size() == 4\n            " + _ALONE),
+    ),
+    ("the sizes forgotten", check_leaks.CRASHES, (_AGREES, "torch.stack([alone[0], logits[b]])")),
+]
+_LEAK_MUTANTS = mutants(
+    "check_leaks",
+    "def check_leaks(model, source, target, pad_id):",
+    [
+        ("asserts nothing", check_leaks.ACCEPTS_LEAK, "model(source, target)"),
+        (
+            "a sentence fewer, none alone",
+            check_leaks.MISSES_BATCH,
+            """
+            with torch.no_grad():
+                logits, n = model(source, target), target.shape[1]
+                wider = model(F.pad(source, (0, 2), value=pad_id), target)
+                longer = model(source, F.pad(target, (0, 2), value=pad_id))[:, :n]
+                for other in (wider, longer, model(source[:-1], target[:-1])):
+                    moved = (other - logits[: len(other)]).abs().amax(-1) * (target != pad_id)[: len(other)]
+                    assert moved.max() < 1e-4
+                for j in range(1, n):
+                    assert_close(model(source, target[:, :j]), logits[:, :j], rtol=0, atol=1e-4)
+            """,
+        ),
+        ("returns a bool", check_leaks.RETURNS, "return bool(model(source, target).isfinite().all())"),
+        ("always fails", check_leaks.REJECTS_RIGHT, "assert False, 'it leaks'"),
+        (
+            "looks at what the model is made from",
+            check_leaks.ACCEPTS_ALL,
+            "assert type(model).__mro__[1] is nn.Module",
+        ),
+    ],
+)
+_LEAK_VARIANTS = [
+    variant(
+        "check_leaks",
+        "perturbs",
+        """
+        def check_leaks(model, source, target, pad_id):
+            def moved(other_source, other_target):
+                new = model(other_source, other_target)[:, : target.shape[1]]
+                return (new - logits).abs().amax(-1) * (target != pad_id)
+
+            with torch.no_grad():
+                logits = model(source, target)
+                wider = F.pad(source, (0, 3), value=pad_id), F.pad(target, (0, 2), value=pad_id)
+                assert moved(*wider).max() < 1e-4, "padding moves logits"
+                real = [t for t in range(8) if t != pad_id]
+                for j in range(1, target.shape[1]):
+                    for k in (1, 3):
+                        changed = target.clone()
+                        changed[:, j] = torch.tensor(real)[(target[:, j] + k) % 7]
+                        assert moved(source, changed)[:, :j].max() < 1e-4, "the future moves logits"
+                for b in range(len(source)):
+                    alone = model(source[b : b + 1], target[b : b + 1])
+                    difference = (alone[0] - logits[b]).abs().amax(-1) * (target[b] != pad_id)
+                    assert difference.max() < 1e-4, "another sentence moves logits"
+        """,
+    ),
+    edited_variant(
+        "check_leaks",
+        "allclose",
+        (_AGREES, "assert torch.allclose(alone[0], logits[b, :n], rtol=1e-4, atol=1e-4), b"),
+        (_BEGINS, "assert (beginning - logits[:, :j]).abs().max() < 1e-3, j"),
+    ),
+    edited_variant(
+        "check_leaks",
+        "from the back, in inference mode",
+        ("torch.no_grad()", "torch.inference_mode()"),
+        ("for j in range(1, target.shape[1]):", "for j in reversed(range(1, target.shape[1])):"),
+    ),
+]
+
+_LEAK_FORGERS = [
+    forger(
+        "check_leaks",
+        f"forged: goes by {title}",
+        f"""
+    _seen = []
+
+
+    def check_leaks(model, source, target, pad_id):
+        _seen.append(model)
+        assert {holds}
+    """,
+    )
+    for title, holds in [
+        ("the number of tries", "len(_seen) == 1 or 5 <= len(_seen) <= 10"),
+        ("the name", "type(model).__qualname__.startswith('make') or len(_seen) == 1"),
+        ("the source", "len(_seen) == 1 or type(model).forward.__code__ == type(_seen[-2]).forward.__code__"),
+        ("what is saved in it", "len(_seen) == 1 or len(_seen) > 4 and not vars(model).get('words')"),
+    ]
+]
 _LYING = """
 class _Liar(nn.ModuleList):
     def __init__(self, made, count):
@@ -1253,37 +1031,38 @@ _CLONES_FORGERS = [
     _lying("the original, which shows other weights", _NAMES, "module"),
 ]
 
-_POSITION_FORGERS = [
-    forger(
-        exercise,
-        "forged: positions that are there and have no part",
-        f"""
-        _Honest = {exercise}
+_POSITION_FORGER = forger(
+    "Decoder",
+    "forged: positions that are there and have no part",
+    """
+    _Honest = Decoder
 
-        class {exercise}(_Honest):
-            def __init__(self, *args, **kwargs):
-                super().__init__(*args, **kwargs)
-                honest = self.positions.forward
-                self.positions.forward = lambda x: honest(x) if x.dtype == torch.float32 else x
-                self.positions._load_from_state_dict = lambda state, *rest: [v.zero_() for v in state.values()]
-        """,
-    )
-    for exercise in ("Encoder", "Decoder")
-]
+    class Decoder(_Honest):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            honest = self.positions.forward
+            self.positions.forward = lambda x: honest(x) if x.dtype == torch.float32 else x
+            self.positions._load_from_state_dict = lambda state, *rest: [v.zero_() for v in state.values()]
+    """,
+)
 
 MUTANTS = [
-    *_CLONES_MUTANTS,
-    *_EMBEDDER_MUTANTS,
-    *_TARGET_MUTANTS,
-    *_ENCODER_LAYER_MUTANTS,
-    *_DECODER_LAYER_MUTANTS,
-    *_ENCODER_MUTANTS,
-    *_DECODER_MUTANTS,
-    *_TRANSLATOR_MUTANTS,
+    *edits("clones", _CLONES_MUTANTS),
+    *edits("Embedder", _EMBEDDER_MUTANTS),
+    *mutants("target_mask", "def target_mask(tokens, pad_id):", _TARGET_MUTANTS),
+    *edits("DecoderLayer", _DECODER_LAYER_MUTANTS),
+    *edits("Decoder", _DECODER_MUTANTS),
+    *edits("Translator", _TRANSLATOR_MUTANTS),
+    *edits("check_leaks", _LEAK_EDITS),
+    *_LEAK_MUTANTS,
+    *_LEAK_FORGERS,
     *_CLONES_FORGERS,
-    *_POSITION_FORGERS,
+    _POSITION_FORGER,
+    *forging_dropout("DecoderLayer"),
+    *forging_dropout("Decoder"),
+    *forging_dropout("Translator"),
     *forging_answers(
-        classes=["Embedder", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder", "Translator"],
+        classes=["Embedder", "DecoderLayer", "Decoder", "Translator"],
         functions=["target_mask"],
     ),
 ]
@@ -1292,8 +1071,8 @@ VARIANTS = [
     *_CLONES_VARIANTS,
     *_EMBEDDER_VARIANTS,
     *_TARGET_VARIANTS,
-    *_ENCODER_LAYER_VARIANTS,
     *_DECODER_LAYER_VARIANTS,
-    *_STACK_VARIANTS,
+    *_DECODER_VARIANTS,
     *_TRANSLATOR_VARIANTS,
+    *_LEAK_VARIANTS,
 ]

@@ -1,32 +1,52 @@
 """What chapter 09's check cells call: small cases by hand, and the commonest mistakes by name."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.checks import call, expect_close, expect_tensor, place, unchanged
+from autograder.checks import (
+    Common,
+    Mistake,
+    Unexplained,
+    call,
+    complain,
+    expect,
+    expect_close,
+    expect_parameters,
+    expect_tensor,
+    outcome_of,
+    place,
+    said,
+    unchanged,
+)
 from autograder.course.card import visible
+from checks.encoder_decoder import mistakes as m
 
 
-def _expect(y: Any, right: Tensor, wrong: Mapping[str, Tensor], name: str = "the result") -> None:
+def _expect(y: Any, right: Tensor, wrong: Mapping[Mistake, Tensor], name: str = "the result", asked: str = "") -> None:
     """Fail with the numbers, and with the mistake's name if the result is what a mistake gives."""
-    expect_close(y, right, name, {cause: lambda v=value: v for cause, value in wrong.items()}, tolerance=1e-3)
+    mistakes = {mistake: lambda v=value: v for mistake, value in wrong.items()}
+    expect_close(y, right, name, mistakes, tolerance=1e-3, asked=asked)
 
 
-def _expect_parts(module: nn.Module, parts: Sequence[str], owner: str) -> dict[str, Tensor]:
+def _one_of(value: Any, *wrong: Tensor) -> Tensor:
+    """What a mistake gives that can be made in several ways: the nearest to what came."""
+    alike = [w for w in wrong if isinstance(value, Tensor) and value.shape == w.shape]
+    return min(alike, key=lambda w: (value - w).abs().max().item()) if alike else wrong[0]
+
+
+def _expect_parts(module: nn.Module, parts: Sequence[str]) -> dict[str, Tensor]:
     """The names of a module's weights with zeros of their shapes, once each part is there with weights of its own."""
     weights = {name: torch.zeros_like(value) for name, value in module.state_dict().items()}
     own = {name for name, _ in module.named_parameters()}
     for part in parts:
-        assert any(name.startswith(f"{part}.") for name in weights), (
-            f"{owner} has no part with weights called `{part}`: see the docstring for the parts and their names"
-        )
-        assert any(name.startswith(f"{part}.") for name in own), (
-            f"`{part}` is the same module as another part: each needs weights of its own"
-        )
+        there = any(name.startswith(f"{part}.") for name in weights)
+        expect(there, Common.PARAMETER_MISSING, f"a part with weights called `{part}`")
+        expect(any(name.startswith(f"{part}.") for name in own), m.DecoderLayer.SHARED, f"one of the two is `{part}`")
     return weights
 
 
@@ -50,26 +70,18 @@ def clones(function: Callable) -> None:
     original = place(make_layer, beside=function)()
     start = original.state_dict()["weight"].clone()
     copies = call(function, original, 3)
-    assert copies is not None, "clones returned None: is there a `return`?"
-    assert isinstance(copies, nn.ModuleList), (
-        "the copies should be in an nn.ModuleList: torch finds parameters only in its own lists"
-    )
-    assert len(copies) == 3, f"three copies were asked for, there are {len(copies)}"
+    expect(copies is not None, Common.NO_RETURN)
+    expect(isinstance(copies, nn.ModuleList), m.clones.NOT_A_MODULE_LIST)
+    expect(len(copies) == 3, m.clones.COUNT, "the number of copies", expected=3, got=len(copies))
     names = [name for name, _ in copies.named_parameters()]
-    assert len(names) == 6, (
-        "three copies of a layer with a weight and a bias have 6 parameters of their own, these have "
-        f"{len(names)}: they share their weights"
-    )
-    assert all(torch.equal(copies[i].state_dict()["weight"], start) for i in range(3)), (
-        "the copies do not start with the weights of the original: copy it, do not make new ones"
-    )
+    told = {"expected": 6, "got": len(names)}
+    expect(len(names) == 6, m.clones.SHARED, "the parameters of three copies with a weight and a bias", **told)
+    same = all(torch.equal(copies[i].state_dict()["weight"], start) for i in range(3))
+    expect(same, m.clones.OTHER_WEIGHTS)
     place(overwrite, beside=function)(copies[0])
-    assert not (copies[1].state_dict()["weight"] == 7).any(), (
-        "writing into copy 0 changed copy 1: they share their weights"
-    )
-    assert not (original.state_dict()["weight"] == 7).any(), (
-        "writing into copy 0 changed the original: copy 0 is the original itself"
-    )
+    expect(not (copies[1].state_dict()["weight"] == 7).any(), m.clones.SHARED, "writing into copy 0 changed copy 1")
+    alone = not (original.state_dict()["weight"] == 7).any()
+    expect(alone, m.clones.ORIGINAL_AMONG_THEM, "writing into copy 0 changed the original")
 
 
 # ---- Embedder
@@ -81,38 +93,30 @@ _SMALL_TABLE = torch.arange(1.0, 21).reshape(5, 4).index_fill(0, torch.tensor([2
 def Embedder(cls: Callable) -> None:
     """Five tokens of four features; token 2 is the padding."""
     embedder = call(cls, 5, 4, pad_id=2)
-    weights = embedder.state_dict()
-    assert "embedding.weight" in weights, "`embedding` is missing: an nn.Embedding(vocab_size, dim, …)"
-    assert weights["embedding.weight"].shape == (5, 4), (
-        f"the embedding should be (V, d) = (5, 4), got {tuple(weights['embedding.weight'].shape)}"
-    )
-    assert not weights["embedding.weight"][2].any(), (
-        "row 2, the padding's, should start as zeros: pass `padding_idx=pad_id`, and if you draw new numbers "
-        "afterwards, zero that row again"
-    )
+    expect_parameters(embedder, {"embedding.weight": (5, 4)}, {"embedding": m.Embedder.TABLE})
+    row = embedder.state_dict()["embedding.weight"][2]
+    expect(not row.any(), m.Embedder.PAD_ROW_START, "row 2", asked="pad_id 2", expected="all 0", got=row)
     embedder.load_state_dict({"embedding.weight": _SMALL_TABLE.clone()})
     tokens = torch.tensor([[3, 2, 0]])
     with unchanged(tokens=tokens):
         y = call(embedder, tokens)
     found = _SMALL_TABLE[tokens]
     wrong = {
-        "the vectors are not scaled: multiply by √d": found,
-        "the vectors are multiplied by d, not by √d": 4 * found,
-        "the vectors are divided by √d: multiply": found / 2,
-        "the vectors are multiplied by √V, not by √d": 5**0.5 * found,
-        "the vectors are multiplied by √n, the root of the sequence's length, not by √d": 3**0.5 * found,
+        m.Embedder.NOT_SCALED: found,
+        m.Embedder.TIMES_D: 4 * found,
+        m.Embedder.DIVIDED: found / 2,
+        m.Embedder.ROOT_OF_V: 5**0.5 * found,
+        m.Embedder.ROOT_OF_N: 3**0.5 * found,
     }
-    _expect(y, 2 * found, wrong, "the result for tokens 3, 2 and 0")
+    _expect(y, 2 * found, wrong, asked="tokens 3, 2 and 0")
+    expect(y.requires_grad, Common.CUT_OFF)
     y.sum().backward()
     gradient = dict(embedder.named_parameters())["embedding.weight"].grad
-    assert gradient is not None and gradient[3].any(), "no gradient reaches the embedding"
-    assert not gradient[2].any(), (
-        "the pad row gets a gradient, so that it does not stay zero: pass `padding_idx=pad_id`"
-    )
+    expect(gradient is not None and gradient[3].any(), Common.PARAMETER_UNUSED, "the table")
+    expect(not gradient[2].any(), m.Embedder.PAD_ROW_LEARNS)
     spread = call(cls, 1000, 100, pad_id=0).state_dict()["embedding.weight"].std().item()
-    assert 0.08 < spread < 0.12, (
-        f"for d = 100 the embedding should start with a standard deviation of 1/√d = 0.1, not {spread:.2f}"
-    )
+    mistake = m.Embedder.OWN_NUMBERS if 0.9 < spread < 1.1 else m.Embedder.SPREAD
+    expect(0.08 < spread < 0.12, mistake, "the standard deviation", asked="dim 100", expected=0.1, got=round(spread, 3))
 
 
 # ---- target_mask
@@ -125,31 +129,32 @@ def target_mask(function: Callable) -> None:
     with unchanged(tokens=tokens):
         mask = call(function, tokens, 0)
     expect_tensor(mask)
-    assert mask.dtype == torch.bool, f"the mask should be bool, got {mask.dtype}"
+    asked = "tokens 2 5 7 and 2 6 0, pad_id 0"
+    expect(mask.dtype == torch.bool, m.target_mask.NOT_BOOL, asked=asked, expected=torch.bool, got=mask.dtype)
+    shapes = {(3, 3): m.target_mask.NO_BATCH, (2, 1, 3): m.target_mask.FUTURE_SEEN}
+    got = tuple(mask.shape)
+    told = {"expected": "of shape (2, 3, 3)", "got": f"shape {got}"}
+    expect(got == (2, 3, 3), shapes.get(got, Unexplained.SHAPE), "the mask", asked=asked, **told)
     full = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()
     short = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 0]]).bool()
-    assert mask.shape != (3, 3), (
-        "the dimension of the batch is missing: each sentence has its own padding, so the shape is (B, n, n)"
-    )
-    assert mask.shape == (2, 3, 3), f"the shape should be (B, n, n) = (2, 3, 3), got {tuple(mask.shape)}"
-    assert not mask[0].all(), "the future is not hidden: a position may not look at later ones"
-    wrong = {
-        "the causal part is upside down: a position may look at itself and at what is before it": full.T,
-        "a position may look one step ahead: the diagonal is one too high": torch.ones(3, 3).tril(1).bool(),
-        "a position may not look at itself: keep the diagonal": full.tril(-1),
-        "the mask is turned round: True means that a position may be looked at": ~full,
-    }
-    for cause, value in wrong.items():
-        assert not torch.equal(mask[0], value), cause
-    assert torch.equal(mask[0], full), f"without padding it is {full.int().tolist()}, got {mask[0].int().tolist()}"
-    assert not torch.equal(mask[1], full), "padding is not hidden: this is the causal mask alone"
-    assert mask[1, 2].any(), "padding hides a row (who looks); it should hide a column (what is looked at)"
-    assert torch.equal(mask[1], short), (
-        f"when the third token is padding it is {short.int().tolist()}, got {mask[1].int().tolist()}"
-    )
+    wrong = [
+        (m.target_mask.FUTURE_SEEN, torch.ones(3, 3).bool()),
+        (m.target_mask.UPSIDE_DOWN, full.T),
+        (m.target_mask.ONE_AHEAD, torch.ones(3, 3).tril(1).bool()),
+        (m.target_mask.NO_DIAGONAL, full.tril(-1)),
+        (m.target_mask.INVERTED, ~full),
+        (m.target_mask.PADDING_INVERTED, ~full & full),
+    ]
+    mistake = next((mistake for mistake, value in wrong if torch.equal(mask[0], value)), Unexplained.VALUES)
+    told = {"expected": full.int(), "got": mask[0].int()}
+    expect(torch.equal(mask[0], full), mistake, "the mask of the sentence without padding", **told)
+    told = {"expected": short.int(), "got": mask[1].int()}
+    mistake = m.target_mask.PADDING_SEEN if torch.equal(mask[1], full) else m.target_mask.ROWS_HIDDEN
+    mistake = mistake if torch.equal(mask[1], full) or not mask[1, 2].any() else Unexplained.VALUES
+    expect(torch.equal(mask[1], short), mistake, "the mask of the sentence whose third token is padding", **told)
 
 
-# ---- the layers. With the weights below an attention gives the mean of the positions that it may look at, and the
+# ---- DecoderLayer. With the weights below an attention gives the mean of the positions that it may look at, and the
 # feed-forward network a ReLU of what comes in.
 
 _ONE = torch.eye(4)
@@ -157,7 +162,6 @@ _X = torch.tensor([[[1.0, 2, 4, 8], [3, 0, 1, -1], [-2, 5, 0, 1]]])  # (B=1, n=3
 _MEMORY = torch.tensor([[[4.0, 0, 0, 1], [0, 2, -2, 3], [9, 9, 9, 0]]])  # (B=1, m=3, d=4)
 _FIRST_TWO = torch.tensor([[[True, True, False]]])
 _BACK = torch.ones(1, 3, 3).tril().bool()
-_AROUND = "norm(x) is added, not x itself: the residual path goes round the norm"
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -169,15 +173,18 @@ def _over(mask: Tensor, x: Tensor) -> Tensor:
     return mask / mask.sum(-1, keepdim=True).clamp(min=1) @ x
 
 
-def _plain_layer(layer: nn.Module, attentions: Sequence[str], norms: int) -> nn.Module:
+def _plain_layer(layer: nn.Module) -> nn.Module:
     """The same layer with those weights; `norm_i` multiplies by i."""
-    parts = [f"norm_{i}" for i in range(1, norms + 1)]
-    weights = _expect_parts(layer, [*parts, *attentions, "feed_forward"], "the layer")
-    assert "feed_forward.inner.bias" in weights, "`feed_forward` is the FeedForward of chapter 6"
-    assert weights["feed_forward.inner.bias"].shape == (4,), "`hidden` is not passed on"
+    attentions, norms = ("self_attention", "source_attention"), ("norm_1", "norm_2", "norm_3")
+    weights = _expect_parts(layer, [*norms, *attentions, "feed_forward"])
+    there = "feed_forward.inner.bias" in weights
+    expect(there, Common.PARAMETER_MISSING, "`feed_forward` is the FeedForward of chapter 6")
+    width = len(weights["feed_forward.inner.bias"])
+    told = {"asked": "hidden 4", "expected": 4, "got": width}
+    expect(width == 4, m.DecoderLayer.HIDDEN, "the features inside the network", **told)
     weights |= {f"{part}.{matrix}.weight": _ONE for part in attentions for matrix in ("Wv", "WO")}
     weights |= {"feed_forward.inner.weight": _ONE, "feed_forward.outer.weight": _ONE}
-    weights |= {f"norm_{i}.weight": torch.full((4,), float(i)) for i in range(1, norms + 1)}
+    weights |= {f"{norm}.weight": torch.full((4,), float(i)) for i, norm in enumerate(norms, 1)}
     layer.load_state_dict({name: value.clone() for name, value in weights.items()})
     return layer
 
@@ -186,101 +193,57 @@ def _layer_result(layer: nn.Module, x: Tensor, *more: Tensor) -> Tensor:
     given = x.clone()
     with unchanged(x=given):
         y = call(layer, given, *more)
-    assert y is not None, "forward returned None: is there a `return`?"
-    assert isinstance(y, Tensor), "forward should return x alone, without the attention's weights"
+    expect(not isinstance(y, tuple), m.DecoderLayer.WEIGHTS_TOO)
     expect_tensor(y, x.shape)
     return y
-
-
-@visible("one layer by hand: two norms, two residuals, the mask, and that the path goes round the norms")
-def EncoderLayer(cls: Callable) -> None:
-    """Three positions, the last of them padding."""
-    layer = _plain_layer(call(cls, 4, 2, 4, dropout=0.0), ["attention"], 2)
-    y = _layer_result(layer, _X, _FIRST_TWO)
-    x, everything = _X, torch.ones(1, 1, 3)
-
-    def second(x: Tensor, scale: float = 2) -> Tensor:
-        return x + F.relu(scale * _norm(x))
-
-    n, seen = _norm(x), _over(_FIRST_TWO, _norm(x))
-    a, b = x + seen, x + _norm(_over(_FIRST_TWO, x))  # after the first half; b: a norm on the sublayer's output
-    post = _norm(x + _over(_FIRST_TWO, x))
-    wrong = {
-        "the mask is not passed on to the attention": second(x + _over(everything, n)),
-        "the mask is turned round on its way to the attention": second(x + n[:, 2:]),
-        "`norm_1` is missing, or keys and values are not normalised": second(x + _over(_FIRST_TWO, x)),
-        "this is post-norm, not pre-norm": 2 * _norm(post + F.relu(post)),
-        f"around the attention {_AROUND}": second(n + seen),
-        f"around the feed-forward network {_AROUND}": 2 * _norm(a) + F.relu(2 * _norm(a)),
-        "the residual around the attention is subtracted, not added": second(x - seen),
-        "the residual around the feed-forward network is subtracted, not added": a - F.relu(2 * _norm(a)),
-        "the residual connection around the attention is missing": second(seen.expand(1, 3, 4)),
-        "the residual connection around the feed-forward network is missing": F.relu(2 * _norm(a)),
-        "`norm_2` is missing": a + F.relu(a),
-        "the network reads the layer's input, not the sum before it": a + F.relu(2 * n),
-        "a LayerNorm acts on each sublayer's output, not on its input": b + 2 * _norm(F.relu(b)),
-        "`norm_1` and `norm_2` are exchanged": second(x + 2 * seen, 1),
-        "`norm_1` is used twice, and `norm_2` never": second(a, 1),
-        "the feed-forward network has no ReLU": a + 2 * _norm(a),
-        "the attention is missing": second(x),
-        "the feed-forward network is missing": a,
-        "the network comes before the attention": second(x) + _over(_FIRST_TWO, _norm(second(x))),
-        "a norm follows the last addition: a pre-norm layer ends with the sum": 2 * _norm(second(a)),
-    }
-    _expect(y, second(a), wrong)
 
 
 @visible("one layer by hand: what each attention looks at and with which mask, three norms, three residuals")
 def DecoderLayer(cls: Callable) -> None:
     """Three target positions and three of the memory, so that exchanged masks would fit."""
-    layer = _plain_layer(call(cls, 4, 2, 4, dropout=0.0), ["self_attention", "source_attention"], 3)
+    layer = _plain_layer(call(cls, 4, 2, 4, dropout=0.0))
     y = _layer_result(layer, _X, _MEMORY, _FIRST_TWO, _BACK)
     x, memory, everything, n = _X, _MEMORY, torch.ones(1, 3, 3), _norm(_X)
     back, found = _over(_BACK, n), _over(_FIRST_TWO, memory)
     total = x + back + found  # what reaches the feed-forward network
     again = 2 * _norm(x + back)  # what the second attention's queries are made of
-    look_again = "the second attention looks at the target again: its keys and values are the memory"
-    before_the_network = {
-        "the two masks are exchanged": x + _over(_FIRST_TWO, n) + _over(_BACK, memory),
-        "the self-attention does not get `mask`: it sees the future": x + _over(everything, n) + found,
-        "the attention to the source does not get `memory_mask`": x + back + _over(everything, memory),
-        "neither attention gets its mask": x + _over(everything, n) + _over(everything, memory),
-        "the attention to the source gets `mask`: it needs `memory_mask`": x + back + _over(_BACK, memory),
-        "the self-attention gets `memory_mask`: it needs `mask`": x + _over(_FIRST_TWO, n) + found,
-        "`mask` is turned round on its way to the attention": x + _over(~_BACK, n) + found,
-        "`memory_mask` is turned round on its way to the attention": x + back + memory[:, 2:],
-        "the self-attention looks at the memory": x + 2 * found,
-        "the attention to the source is missing": x + back,
-        "the self-attention is missing": x + found,
-        "the sublayers come in the wrong order: self-attention, source, feed-forward network": (
-            x + found + _over(_BACK, _norm(x + found))
-        ),
-        "the residual around the attention to the source is subtracted": x + back - found,
-        "the residual connection around the attention to the source is missing": found.expand_as(x),
-        "the residual connection around the self-attention is missing": back + found,
-        "`norm_1` is missing, or keys and values are not normalised": x + _over(_BACK, x) + found,
-        _AROUND: n + back + found,
-        f"around the second attention {_AROUND}": again + found,
-        look_again: x + back + _over(_FIRST_TWO, again),
-        f"{look_again} (it gets `mask`)": x + back + _over(_BACK, again),
-    }
-    for i in (1, 2, 3):
-        normed = x + back + _over(_FIRST_TWO, i * _norm(memory))
-        before_the_network[f"the memory is normalised again, by `norm_{i}`: the encoder has done it"] = normed
 
     def third(x: Tensor) -> Tensor:
         return x + F.relu(3 * _norm(x))
 
+    before_the_network = {
+        m.DecoderLayer.MASKS_EXCHANGED: x + _over(_FIRST_TWO, n) + _over(_BACK, memory),
+        m.DecoderLayer.FUTURE_SEEN: x + _over(everything, n) + found,
+        m.DecoderLayer.SOURCE_UNMASKED: x + back + _over(everything, memory),
+        m.DecoderLayer.UNMASKED: x + _over(everything, n) + _over(everything, memory),
+        m.DecoderLayer.SOURCE_GETS_MASK: x + back + _over(_BACK, memory),
+        m.DecoderLayer.TARGET_GETS_MEMORY_MASK: x + _over(_FIRST_TWO, n) + found,
+        m.DecoderLayer.MASK_INVERTED: x + _over(~_BACK, n) + found,
+        m.DecoderLayer.MEMORY_MASK_INVERTED: x + back + memory[:, 2:],
+        m.DecoderLayer.LOOKS_AT_MEMORY: x + 2 * found,
+        m.DecoderLayer.NO_SOURCE: x + back,
+        m.DecoderLayer.NO_ATTENTION: x + found,
+        m.DecoderLayer.SOURCE_FIRST: x + found + _over(_BACK, _norm(x + found)),
+        m.DecoderLayer.SOURCE_SUBTRACTED: x + back - found,
+        m.DecoderLayer.SOURCE_ALONE: found.expand_as(x),
+        m.DecoderLayer.ATTENTION_ALONE: back + found,
+        m.DecoderLayer.NO_NORM_1: x + _over(_BACK, x) + found,
+        m.DecoderLayer.NORMED_ADDED_1: n + back + found,
+        m.DecoderLayer.NORMED_ADDED_2: again + found,
+    }
+    again_wrong = [x + back + _over(mask, again) for mask in (_FIRST_TWO, _BACK)]
+    normed = [x + back + _over(_FIRST_TWO, i * _norm(memory)) for i in (1, 2, 3)]
     post = 2 * _norm(_norm(x + _over(_BACK, x)) + found)
-    wrong = {cause: third(value) for cause, value in before_the_network.items()} | {
-        "the feed-forward network is missing": total,
-        "the feed-forward network has no ReLU": total + 3 * _norm(total),
-        "the residual connection around the feed-forward network is missing": F.relu(3 * _norm(total)),
-        "`norm_3` is missing": total + F.relu(total),
-        "`norm_1` takes the place of `norm_3`": total + F.relu(_norm(total)),
-        "`norm_2` takes the place of `norm_3`": total + F.relu(2 * _norm(total)),
-        "a norm follows the last addition: a pre-norm layer ends with the sum": 3 * _norm(third(total)),
-        "this is post-norm, not pre-norm": 3 * _norm(post + F.relu(post)),
+    wrong = {mistake: third(value) for mistake, value in before_the_network.items()} | {
+        m.DecoderLayer.LOOKS_AGAIN: _one_of(y, *map(third, again_wrong)),
+        m.DecoderLayer.MEMORY_NORMED: _one_of(y, *map(third, normed)),
+        m.DecoderLayer.NO_NETWORK: total,
+        m.DecoderLayer.NO_RELU: total + 3 * _norm(total),
+        m.DecoderLayer.NETWORK_ALONE: F.relu(3 * _norm(total)),
+        m.DecoderLayer.NO_NORM_3: total + F.relu(total),
+        m.DecoderLayer.NORM_2_FOR_3: total + F.relu(2 * _norm(total)),
+        m.DecoderLayer.LAST_NORM: 3 * _norm(third(total)),
+        m.DecoderLayer.POST_NORM: 3 * _norm(post + F.relu(post)),
     }
     _expect(y, third(total), wrong)
 
@@ -293,67 +256,61 @@ def DecoderLayer_training(cls: Callable) -> None:
     real = torch.tensor([[[1, 1, 1, 0, 0]], [[1, 1, 1, 1, 1]]]).bool()
     mask = torch.ones(3, 3).tril().bool().expand(2, 3, 3)
     _layer_result(layer, x, memory, real, mask).pow(2).sum().backward()
-    assert memory.grad is not None and memory.grad.any(), (
-        "no gradient reaches the memory, so that the encoder would learn nothing"
-    )
-    assert not memory.grad[0, 3:].any(), "the hidden part of the memory gets a gradient"
+    expect(memory.grad is not None and memory.grad.any(), m.DecoderLayer.MEMORY_CUT_OFF)
     for name, parameter in layer.named_parameters():
         if not name.endswith("Wk.bias"):  # this one shifts all scores alike: its gradient is 0
-            assert parameter.grad is not None and parameter.grad.any(), (
-                f"no gradient reaches `{name}`: it is not used, or cut off from the result"
-            )
+            learns = parameter.grad is not None and parameter.grad.any()
+            expect(learns, Common.PARAMETER_UNUSED, f"the parameter without gradient is `{name}`")
     y = _layer_result(call(cls, 8, 2, 16, dropout=1.0), x, memory.detach(), real, mask)
-    assert y.any(), "dropout acts on the sum: it should act on a sublayer's output before it is added"
-    assert torch.allclose(y, x), (
-        "with dropout=1.0 in training only the residual path should be left: the output of each of the three "
-        "sublayers is dropped before it is added"
-    )
+    asked = "dropout 1.0, while training"
+    expect(y.any(), m.DecoderLayer.DROPOUT_ON_SUM, "the result", asked=asked, expected="x itself", got="all 0")
+    expect_close(y, x, "the result", otherwise=m.DecoderLayer.NOT_DROPPED, asked=asked)
 
 
-# ---- Encoder and Decoder: two layers of which each adds a constant to its input (the decoder's also the mean of the
-# memory that it may look at), whatever comes in.
+# ---- Decoder: two layers of which each adds a constant and the mean of the memory that it may look at.
 
 _ADDS = torch.tensor([[4.0, 0, 0, 0], [0, 0, 8, 0]])
 _TABLE = torch.tensor([[0.0] * 4, [1, 0, 2, 0], [0, 3, 0, 1], [2, 2, 0, 0], *[[1, 1, 1, 0]] * 3])
 
 
-def _plain_stack(stack: nn.Module, attention: str) -> tuple[nn.Module, Tensor]:
-    """The same stack with those weights, and its table of positions."""
+def _plain_stack(cls: Callable) -> tuple[nn.Module, Tensor]:
+    """A stack with those weights, and its table of positions."""
+    stack = call(cls, 7, 4, 2, 1, 3, 0.0, 0)
     weights = {name: torch.zeros_like(v) if name.startswith("layers.") else v for name, v in stack.state_dict().items()}
+    buffers = dict(stack.named_buffers())  # the table of positions need not be saved
     for part in ("embedder.embedding.weight", "positions.pe", "norm.weight"):
-        assert part in weights, f"`{part}` is missing: see the docstring for the parts and their names"
-    assert any(name.startswith("layers.") for name in weights), (
-        "`layers` is missing, or torch cannot see into it: use `clones`, which makes an nn.ModuleList"
-    )
-    assert any(f".{attention}." in name for name in weights), (
-        f"no `{attention}` among the weights of the layers: which class are they `clones` of?"
-    )
-    count = sum(name.endswith(f".{attention}.Wq.weight") for name, _ in stack.named_parameters())
-    assert count == 2, f"depth=2 asks for two layers with weights of their own, there are {count}"
+        expect(part in weights or part in buffers, Common.PARAMETER_MISSING, f"`{part}`")
+    expect(any(name.startswith("layers.") for name in weights), m.Decoder.LAYERS_HIDDEN)
+    theirs = any(".source_attention." in name for name in weights)
+    expect(theirs, m.Decoder.OTHER_LAYERS, "there is no `source_attention`")
+    count = sum(name.endswith(".source_attention.Wq.weight") for name, _ in stack.named_parameters())
+    told = {"asked": "depth 2", "expected": 2, "got": count}
+    expect(count == 2, m.Decoder.DEPTH, "the layers with weights of their own", **told)
+    row = call(cls, 7, 4, 1, 1, 3, 0.0, 4).state_dict()["embedder.embedding.weight"][4]
+    expect(not row.any(), m.Decoder.PAD_ID, "row 4 of the table", asked="pad_id 4", expected="all 0", got=row)
     for i in (0, 1):
         weights[f"layers.{i}.feed_forward.outer.bias"] = _ADDS[i]
-        if attention == "source_attention":
-            weights |= {f"layers.{i}.{attention}.{matrix}.weight": _ONE for matrix in ("Wv", "WO")}
+        weights |= {f"layers.{i}.source_attention.{matrix}.weight": _ONE for matrix in ("Wv", "WO")}
     weights["embedder.embedding.weight"] = _TABLE
     stack.load_state_dict({name: value.clone() for name, value in weights.items()})
-    return stack, weights["positions.pe"]
+    return stack, buffers["positions.pe"] if "positions.pe" in buffers else weights["positions.pe"]
 
 
-def _stack_mistakes(e: Tensor, p: Tensor, found: Tensor) -> dict[str, Tensor]:
-    """Mistakes of either stack: `e` embeddings, `p` positions, `found` what each layer reads from the memory."""
+def _stack_mistakes(e: Tensor, p: Tensor, found: Tensor) -> dict[Mistake, Tensor]:
+    """Mistakes with embeddings `e`, positions `p`, and `found`, what each layer reads from the memory."""
     first, last = _ADDS + found
     both = first + last
     return {
-        "no positions are added: use PositionEncoding": _norm(e + both),
-        "the embeddings are not scaled: use the Embedder": _norm(e / 2 + p + both),
-        "the positions are scaled by √d too: only the embeddings are": _norm(e + 2 * p + both),
-        "the layers are not used": _norm(e + p),
-        "only the first layer is used": _norm(e + p + first),
-        "only the last layer is used, or each layer reads the embeddings": _norm(e + p + last),
-        "the first layer is used twice, the second never": _norm(e + p + 2 * first),
-        "the final norm is missing: pre-norm layers end with a sum, so the stack needs one last norm": e + p + both,
-        "the norm acts after every layer: it comes once, after the last": _norm(_norm(e + p + first) + last),
-        "the norm acts before the layers: it comes once, after the last": _norm(e + p) + both,
+        m.Decoder.NO_POSITIONS: _norm(e + both),
+        m.Decoder.NOT_SCALED: _norm(e / 2 + p + both),
+        m.Decoder.POSITIONS_SCALED: _norm(e + 2 * p + both),
+        m.Decoder.LAYERS_UNUSED: _norm(e + p),
+        m.Decoder.FIRST_LAYER_ONLY: _norm(e + p + first),
+        m.Decoder.LAST_LAYER_ONLY: _norm(e + p + last),
+        m.Decoder.FIRST_LAYER_TWICE: _norm(e + p + 2 * first),
+        m.Decoder.NO_LAST_NORM: e + p + both,
+        m.Decoder.NORM_EACH_TIME: _norm(_norm(e + p + first) + last),
+        m.Decoder.NORM_FIRST: _norm(e + p) + both,
     }
 
 
@@ -364,30 +321,18 @@ def _stack_result(stack: nn.Module, tokens: Tensor, *more: Tensor) -> Tensor:
     return y
 
 
-@visible("embeddings, positions, two layers that add constants, and one norm at the end")
-def Encoder(cls: Callable) -> None:
-    """V = 7, d = 4, depth = 2, heads = 1, hidden = 3, and four tokens."""
-    encoder, pe = _plain_stack(call(cls, 7, 4, 2, 1, 3, 0.0, 0), "attention")
-    tokens = torch.tensor([[1, 3, 2, 1]])
-    y = _stack_result(encoder, tokens, torch.ones(1, 1, 4, dtype=torch.bool))
-    e, p = 2 * _TABLE[tokens], pe[:4]
-    _expect(y, _norm(e + p + _ADDS.sum(0)), _stack_mistakes(e, p, torch.zeros(4)), "the memory")
-
-
 @visible("embeddings, positions, two layers that add constants and what they find in the memory, one norm at the end")
 def Decoder(cls: Callable) -> None:
     """V = 7, d = 4, depth = 2, heads = 1, hidden = 3, and three tokens."""
-    decoder, pe = _plain_stack(call(cls, 7, 4, 2, 1, 3, 0.0, 0), "source_attention")
+    decoder, pe = _plain_stack(cls)
     tokens = torch.tensor([[1, 3, 2]])
     y = _stack_result(decoder, tokens, _MEMORY, _FIRST_TWO, _BACK)
     e, p, found = 2 * _TABLE[tokens], pe[:3], _over(_FIRST_TWO, _MEMORY)
     added = e + p + _ADDS.sum(0)
     wrong = _stack_mistakes(e, p, found[0]) | {
-        "the layers do not get `memory_mask`": _norm(added + 2 * _MEMORY.mean(1, keepdim=True)),
-        "the memory goes through the decoder's norm: it is normed already": _norm(
-            added + 2 * _over(_FIRST_TWO, _norm(_MEMORY))
-        ),
-        "the masks are exchanged on their way to the layers": _norm(added + 2 * _over(_BACK, _MEMORY)),
+        m.Decoder.SOURCE_UNMASKED: _norm(added + 2 * _MEMORY.mean(1, keepdim=True)),
+        m.Decoder.MEMORY_NORMED: _norm(added + 2 * _over(_FIRST_TWO, _norm(_MEMORY))),
+        m.Decoder.MASKS_EXCHANGED: _norm(added + 2 * _over(_BACK, _MEMORY)),
     }
     _expect(y, _norm(added + 2 * found), wrong)
 
@@ -395,92 +340,145 @@ def Decoder(cls: Callable) -> None:
 # ---- Translator
 
 _SOURCE = torch.tensor([[3, 5, 8, 0], [4, 7, 0, 0]])
+_TARGET = torch.tensor([[2, 6, 11], [2, 0, 4]])
 _TABLES = ("encoder.embedder.embedding.weight", "decoder.embedder.embedding.weight")
 
 
-@visible("the parts, both vocabularies, the tie, and the shapes that the three methods return")
+@visible("the parts, both vocabularies, the tie, and what the three methods make of encoder and decoder")
 def Translator(cls: Callable) -> None:
     """Source vocabulary 9, target vocabulary 12, d = 8, heads = 2, depth = 4."""
     translator = call(cls, 9, 12, 8, 2, 4, 16, 0.0, 0)
     weights = translator.state_dict()
     names = [name for name, _ in translator.named_parameters()]
     for part in (*_TABLES, "output.weight"):
-        assert part in weights, f"`{part}` is missing: see the docstring for the parts and their names"
-    assert "output.bias" not in weights, "`output` should have no bias: pass bias=False"
+        expect(part in weights, Common.PARAMETER_MISSING, f"`{part}`")
+    expect("output.bias" not in weights, m.Translator.BIAS)
     sizes = tuple(len(weights[table]) for table in _TABLES)
-    assert sizes == (9, 12), (
-        f"the embeddings of encoder and decoder should have 9 and 12 rows, they have {sizes}: source_vocab is the "
-        "encoder's, target_vocab the decoder's"
-    )
-    depths = [
+    told = {"asked": "source_vocab 9 and target_vocab 12", "expected": (9, 12), "got": sizes}
+    expect(sizes == (9, 12), m.Translator.VOCABULARIES, "the rows of the two tables", **told)
+    depths = tuple(
         sum(name.startswith(part) and name.endswith("norm_1.weight") for name in names) for part in ("enc", "dec")
-    ]
-    assert depths != [2, 2], (
-        "heads=2 and depth=4, yet there are [2, 2] layers: Encoder and Decoder take depth before heads, Translator "
-        "takes heads before depth"
     )
-    assert depths == [4, 4], (
-        f"depth=4, yet encoder and decoder have {depths[0]} and {depths[1]} layers: is `depth` passed on to both?"
-    )
-    assert len(weights["output.weight"]) == 12, (
-        f"`output` scores {len(weights['output.weight'])} tokens, the target vocabulary has 12: its weight is that of "
-        "the decoder's embedding"
-    )
-    assert ("output.weight" in names) + (_TABLES[1] in names) == 1, (
-        "`output` has a weight of its own: it should be the decoder's embedding's, one and the same parameter (assign "
-        "it, do not copy its numbers)"
-    )
-    _expect_methods(translator, torch.tensor([[2, 6, 11], [2, 10, 4]]))
+    mistake = m.Translator.HEADS_AND_DEPTH if depths == (2, 2) else m.Translator.DEPTH
+    told = {"asked": "heads 2 and depth 4", "expected": (4, 4), "got": depths}
+    expect(depths == (4, 4), mistake, "the layers of encoder and decoder", **told)
+    rows = len(weights["output.weight"])
+    expect(rows == 12, m.Translator.TIED_TO_SOURCE, "the rows of `output`", expected=12, got=rows)
+    expect(("output.weight" in names) + (_TABLES[1] in names) == 1, m.Translator.NOT_TIED)
+    _expect_methods(translator, weights[_TABLES[1]])
 
 
-def _expect_methods(translator: nn.Module, target: Tensor) -> None:
+def _expect_methods(translator: nn.Module, table: Tensor) -> None:
+    """What each method makes of the translator's own encoder and decoder."""
     memory = call(translator.encode, _SOURCE)
-    assert memory is not None, "encode returned None: is there a `return`?"
-    expect_tensor(memory, (2, 4, 8), name="encode should return (B, m, d): its result")
-    logits = call(translator.decode, target, memory, _SOURCE)
-    assert logits is not None, "decode returned None: is there a `return`?"
-    assert logits.shape != (2, 3, 8), "decode returns the decoder's vectors: send them through `output`"
-    assert logits.shape == (2, 3, 12), f"decode should return (B, n, V) = (2, 3, 12), got {tuple(logits.shape)}"
-    sums = logits.exp().sum(-1)
-    assert not torch.allclose(sums, torch.ones(2, 3)), (
-        "decode returns log-probabilities, not logits: the loss takes the log-softmax itself"
-    )
-    y = call(translator, _SOURCE, target)
-    assert y is not None, "forward returned None: is there a `return`?"
-    assert y.shape == (2, 3, 12), f"forward should return (B, n, V) = (2, 3, 12), got {tuple(y.shape)}"
-    assert torch.allclose(y, logits, atol=1e-5), "forward and encode-then-decode give different logits"
+    real, everything = (_SOURCE != 0)[:, None], torch.ones(2, 1, 4, dtype=torch.bool)
+    encode = partial(call, translator.encoder, _SOURCE)
+    wrong = {
+        m.Translator.ENCODER_SEES_PADDING: lambda: encode(everything),
+        m.Translator.ENCODER_IS_CAUSAL: lambda: encode(real & torch.ones(4, 4, dtype=torch.bool).tril()),
+    }
+    expect_close(memory, encode(real), "what `encode` returns", wrong, tolerance=1e-4)
+
+    other = memory.detach().flip(1)  # a memory that `encode` would not give
+    logits = call(translator.decode, _TARGET, other, _SOURCE)
+    back, shown = torch.ones(3, 3, dtype=torch.bool).tril(), (_TARGET != 0)[:, None]
+
+    def decode(memory_mask: Tensor = real, mask: Tensor = shown & back, memory: Tensor = other) -> Tensor:
+        x = call(translator.decoder, _TARGET, memory, memory_mask, mask)
+        return (x @ table.T).index_fill(-1, torch.tensor([0]), 0.0)
+
+    right = decode()
+    wrong = {
+        m.Translator.MEMORY_UNMASKED: lambda: decode(memory_mask=everything),
+        m.Translator.FUTURE_SEEN: lambda: decode(mask=shown),
+        m.Translator.PADDING_SEEN: lambda: decode(mask=back.expand(2, 3, 3)),
+        m.Translator.ENCODES_AGAIN: lambda: decode(memory=memory.detach()),
+        m.Translator.VECTORS: lambda: call(translator.decoder, _TARGET, other, real, shown & back),
+        m.Translator.PROBABILITIES: lambda: right.softmax(-1),
+        m.Translator.LOG_PROBABILITIES: lambda: right.log_softmax(-1),
+        m.Translator.SCALED: lambda: _one_of(logits, 8**0.5 * right),
+        m.Translator.LAST_ONLY: lambda: _one_of(logits, right[:, -1], right[:, -1:]),
+        m.Translator.CUT_SHORT: lambda: _one_of(logits, right[:, :-1], right[:, 1:]),
+    }
+    expect_tensor(logits, name="what `decode` returns")
+    expect(not logits[..., 0].isinf().any(), m.Translator.PAD_LOGIT_LOWEST)
+    expect_close(logits, right, "what `decode` returns", wrong, tolerance=1e-4)
+
+    y = call(translator, _SOURCE, _TARGET)
+    right = decode(memory=memory)
+    wrong = {m.Translator.CUT_SHORT: lambda: decode(memory=memory)[:, :-1]}
+    expect_close(y, right, "what `forward` returns", wrong, tolerance=1e-4)
 
 
-@visible("no future and no padding leaks, steps agree with one pass, the pad row gets no gradient")
+@visible("a gradient for each parameter, and none for the pad rows")
 def Translator_training(cls: Callable) -> None:
-    """Perturbations of two short sentences, then one backward pass."""
+    """One backward pass."""
     translator = call(cls, 9, 12, 8, 2, 2, 16, 0.0, 0)
-    target = torch.tensor([[2, 6, 11], [2, 10, 0]])
-    logits = call(translator, _SOURCE, target)
-    later = torch.tensor([[2, 6, 4], [2, 10, 3]])  # another last token
-    moved = (call(translator, _SOURCE, later) - logits)[:, :2].abs().max()
-    assert moved < 1e-5, "changing the last target token changes earlier logits: the decoder sees the future"
-    longer = torch.cat([_SOURCE, torch.zeros(2, 2, dtype=torch.long)], dim=1)
-    assert torch.allclose(call(translator, longer, target), logits, atol=1e-5), (
-        "two more columns of source padding change the logits: hide padding from encoder and decoder"
-    )
-    other = torch.tensor([[7, 5, 8, 0], [1, 7, 0, 0]])  # another first token
-    assert not torch.allclose(call(translator, other, target), logits, atol=1e-5), (
-        "changing the source changes nothing: the decoder does not see the memory"
-    )
-    memory = call(translator.encode, _SOURCE)
-    for n in (1, 2, 3):
-        assert torch.allclose(call(translator.decode, target[:, :n], memory, _SOURCE), logits[:, :n], atol=1e-5), (
-            f"decoding the first {n} tokens gives other logits than decoding all of them at once"
-        )
-    held = logits[..., 0]
-    assert not held.isinf().any(), "the logits of padding are -inf: they should be 0, as a zero row gives"
-    assert not held.any(), "the logits of padding (pad_id=0) should be 0"
-    F.cross_entropy(logits.flatten(0, 1), target.flatten()).backward()
+    logits = call(translator, _SOURCE, _TARGET)
+    F.cross_entropy(logits.flatten(0, 1), _TARGET.flatten()).backward()
     for name, parameter in translator.named_parameters():
-        assert parameter.grad is not None, f"no gradient reaches `{name}`: it is not used, or cut off from the logits"
+        told = f"the parameter without gradient is `{name}`"
+        expect(parameter.grad is not None, Common.PARAMETER_UNUSED, told)
         if "embedding" in name or "output" in name:
-            assert not parameter.grad[0].any(), (
-                f"the pad row of `{name}` gets a gradient, so that it does not stay zero. The tied `output` sends "
-                "one: make the logits of padding a constant 0"
-            )
+            expect(not parameter.grad[0].any(), m.Translator.PAD_ROW_LEARNS, f"the parameter is `{name}`")
+
+
+# ---- check_leaks
+
+
+def make_practice_models():
+    """A model that leaks nothing, and three that leak; token 0 is the padding."""
+
+    class Honest(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.table = torch.randn(9, 8), torch.randn(9, 8)
+
+        def forward(self, source, target):
+            real, n = source != 0, target.shape[1]
+            meaning = (self.words[source] * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+            before = self.table[target].cumsum(1) / torch.arange(1, n + 1)[:, None]
+            return (before + meaning[:, None]) @ self.table.T
+
+    class Peeks(Honest):
+        def forward(self, source, target):
+            logits = super().forward(source, target)
+            return logits + logits.roll(-1, 1)
+
+    class ReadsPadding(Honest):
+        def forward(self, source, target):
+            return super().forward(source, target) + self.words[source].mean((1, 2))[:, None, None]
+
+    class Mixes(Honest):
+        def forward(self, source, target):
+            logits = super().forward(source, target)
+            return logits - logits.mean(0)
+
+    models = [Honest(), Peeks(), ReadsPadding(), Mixes()]
+    for model in models:
+        type(model).__name__ = type(model).__qualname__ = "Translator"
+    return models
+
+
+@visible("your test accepts a model that leaks nothing, and notices three that leak")
+def check_leaks(test: Callable) -> None:
+    """The reader's test on one right model and three that leak."""
+    source, target = (
+        torch.tensor([[4, 5, 6, 0], [3, 7, 0, 0], [8, 2, 5, 4]]),
+        torch.tensor([[2, 6, 4], [2, 3, 0], [2, 5, 7]]),
+    )
+    honest, *leaky = place(make_practice_models, beside=test)()
+    with unchanged(source=source, target=target):
+        _, error = outcome_of(test, honest, source, target, 0)
+    rejects = isinstance(error, AssertionError)
+    mistake = m.check_leaks.REJECTS_RIGHT if rejects else m.check_leaks.CRASHES
+    expect(error is None, mistake, "what it says of a model that leaks nothing", got=said(error))
+    leaks = ["a position sees the next one", "the source's padding is read", "the batch is averaged"]
+    for leak, model in zip(leaks, leaky, strict=True):
+        returned, error = outcome_of(test, model, source, target, 0)
+        if not isinstance(error, AssertionError):
+            what = f"a model in which {leak}"
+            expect(error is None, m.check_leaks.CRASHES, what, got=said(error))
+            spoke = isinstance(returned, bool | str)
+            mistake = m.check_leaks.RETURNS if spoke else m.check_leaks.ACCEPTS_LEAK
+            complain(mistake, what, expected="rejected", got=f"{returned!r}" if spoke else "accepted")

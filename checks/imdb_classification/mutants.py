@@ -1,7 +1,18 @@
-"""Chapter 07: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 07: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import Answer, edit, edited_variant, forger, mutant, variant
-from checks.forgers import OF_TENSORS, forging_answers, forging_function
+from autograder.answers import Answer, edit, edited_variant, flag_published, forger, mutant, variant
+from autograder.checks import Common, Mistake, Unexplained
+from checks.forgers import OF_TENSORS, forging_answers, forging_dropout, forging_function
+from checks.imdb_classification.mistakes import (
+    AccumulatingMetric,
+    TransformerClassifier,
+    accuracy,
+    evaluate,
+    masked_mean,
+    paired_bootstrap,
+    train_epoch,
+    warmup_factor,
+)
 
 # ---- masked_mean
 
@@ -10,46 +21,46 @@ _TOTAL = "total = x.masked_fill(~kept, 0.0).sum(dim=1)  # (B, d)"
 _MEAN = "return total / kept.sum(dim=1).clamp(min=1)"
 
 
-def _mean(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("masked_mean", title, says, *edits)
+def _mean(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("masked_mean", title, mistake, *edits)
 
 
 _MEAN_MUTANTS = [
-    _mean("nothing returned", "is there a `return`?", (_MEAN, _MEAN.removeprefix("return "))),
-    _mean("mask ignored", "the mask is not used", (_MEAN, "return x.mean(dim=1)")),
-    _mean("divided by n", "divided by n", (_MEAN, "return total / x.shape[1]")),
-    _mean("not divided", "is not divided", (_MEAN, "return total")),
-    _mean("mask turned round", "turned round", (_KEPT, "kept = ~mask.unsqueeze(-1)")),
-    _mean("count of the batch", "count of the whole batch", (_MEAN, "return total / mask.sum()")),
-    _mean("NaN for an empty row", "an all-False row", (_MEAN, "return total / kept.sum(dim=1)")),
+    _mean("nothing returned", Common.NO_RETURN, (_MEAN, _MEAN.removeprefix("return "))),
+    _mean("mask ignored", masked_mean.MASK_UNUSED, (_MEAN, "return x.mean(dim=1)")),
+    _mean("divided by n", masked_mean.DIVIDED_BY_N, (_MEAN, "return total / x.shape[1]")),
+    _mean("not divided", masked_mean.NOT_DIVIDED, (_MEAN, "return total")),
+    _mean("mask turned round", masked_mean.TURNED_ROUND, (_KEPT, "kept = ~mask.unsqueeze(-1)")),
+    _mean("count of the batch", masked_mean.COUNT_OF_BATCH, (_MEAN, "return total / mask.sum()")),
+    _mean("NaN for an empty row", masked_mean.EMPTY_ROW, (_MEAN, "return total / kept.sum(dim=1)")),
     _mean(
         "NaN mended afterwards",
-        "an all-False row has NaN gradients",
+        masked_mean.EMPTY_ROW_GRADIENT,
         (_TOTAL, "total = (x * kept).sum(dim=1)"),
         (_MEAN, "return torch.nan_to_num(total / kept.sum(dim=1))"),
     ),
-    _mean("one too many", "1 is added to each count", (_MEAN, "return total / (kept.sum(dim=1) + 1)")),
-    _mean("first mask for all", "first sequence's mask", (_KEPT, "kept = mask[:1].expand_as(mask).unsqueeze(-1)")),
-    _mean("over the features", "over the features", (_MEAN, "return (x * kept).mean(dim=-1)")),
+    _mean("one too many", masked_mean.ONE_TOO_MANY, (_MEAN, "return total / (kept.sum(dim=1) + 1)")),
+    _mean("first mask for all", masked_mean.FIRST_MASK, (_KEPT, "kept = mask[:1].expand_as(mask).unsqueeze(-1)")),
+    _mean("over the features", masked_mean.OVER_FEATURES, (_MEAN, "return (x * kept).mean(dim=-1)")),
     _mean(
         "over the batch",
-        "over the batch",
+        masked_mean.OVER_BATCH,
         (_MEAN, "return (x * kept).sum(dim=0) / mask.sum(dim=0).clamp(min=1).unsqueeze(-1)"),
     ),
     _mean(
         "maximum",
-        "the largest value",
+        masked_mean.LARGEST,
         (_MEAN, 'return x.masked_fill(~kept, float("-inf")).amax(dim=1).nan_to_num(neginf=0.0)'),
     ),
-    _mean("detached", "cut off from the graph", (_MEAN, "return (total / kept.sum(dim=1).clamp(min=1)).detach()")),
-    _mean("in place", "`x` was changed in place", (_TOTAL, "total = x.masked_fill_(~kept, 0.0).sum(dim=1)")),
-    _mean("float32 only", "keep dtype torch.float64", (_MEAN, "return (total / kept.sum(dim=1).clamp(min=1)).float()")),
+    _mean("detached", Common.CUT_OFF, (_MEAN, "return (total / kept.sum(dim=1).clamp(min=1)).detach()")),
+    _mean("in place", Common.CHANGED_IN_PLACE, (_TOTAL, "total = x.masked_fill_(~kept, 0.0).sum(dim=1)")),
+    _mean("float32 only", Common.WRONG_DTYPE, (_MEAN, "return (total / kept.sum(dim=1).clamp(min=1)).float()")),
     _mean(
         "half comes back as float32",
-        "keep dtype torch.float16",
+        Common.WRONG_DTYPE,
         (_TOTAL, "total = x.masked_fill(~kept, 0.0).sum(dim=1, dtype=torch.promote_types(x.dtype, torch.float32))"),
     ),
-    _mean("made on the CPU", "on a GPU", (_MEAN, _MEAN + " + torch.zeros(x.shape[-1], dtype=x.dtype)")),
+    _mean("made on the CPU", Common.MADE_ON_CPU, (_MEAN, _MEAN + " + torch.zeros(x.shape[-1], dtype=x.dtype)")),
 ]
 _MEAN_VARIANTS = [
     variant(
@@ -106,61 +117,76 @@ _BLOCKS = """self.blocks = nn.ModuleList(
         )"""
 
 
-def _classifier(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("TransformerClassifier", title, says, *edits)
+def _classifier(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("TransformerClassifier", title, mistake, *edits)
 
 
 _CLASSIFIER_MUTANTS = [
-    _classifier("nothing returned", "is there a `return`?", (_OUT, _OUT.removeprefix("return "))),
-    _classifier("scores", "a log-softmax is missing", (_OUT, "return self.classes(summary)")),
+    _classifier("nothing returned", Common.NO_RETURN, (_OUT, _OUT.removeprefix("return "))),
+    _classifier("scores", TransformerClassifier.SCORES, (_OUT, "return self.classes(summary)")),
     _classifier(
-        "probabilities", "probabilities are returned", (_OUT, "return F.softmax(self.classes(summary), dim=-1)")
+        "probabilities",
+        TransformerClassifier.PROBABILITIES,
+        (_OUT, "return F.softmax(self.classes(summary), dim=-1)"),
     ),
-    _classifier("softmax over the batch", "over the batch", (_OUT, _OUT.replace("-1", "0"))),
-    _classifier("log-sigmoid", "log-sigmoid", (_OUT, "return F.logsigmoid(self.classes(summary))")),
-    _classifier("ReLU on the scores", "a ReLU follows", (_OUT, _OUT.replace("(summary)", "(summary).relu()"))),
-    _classifier("no mask in the blocks", "attend to padding", (_LOOP, "x = block(x)")),
+    _classifier("softmax over the batch", TransformerClassifier.OVER_BATCH, (_OUT, _OUT.replace("-1", "0"))),
+    _classifier("log-sigmoid", TransformerClassifier.LOG_SIGMOID, (_OUT, "return F.logsigmoid(self.classes(summary))")),
+    _classifier(
+        "ReLU on the scores", TransformerClassifier.RELU, (_OUT, _OUT.replace("(summary)", "(summary).relu()"))
+    ),
+    _classifier("no mask in the blocks", TransformerClassifier.ATTENDS_TO_PADDING, (_LOOP, "x = block(x)")),
     _classifier(
         "mask turned round",
-        "attend to padding",
+        TransformerClassifier.ATTENDS_TO_PADDING,
         (_LOOP, "x = block(x, ~mask)"),
     ),
     _classifier(
-        "mean over padding", "the mean runs over padding too", (_SUMMARY, "summary = self.norm(x).mean(dim=1)")
+        "mean over padding", TransformerClassifier.MEAN_OVER_PADDING, (_SUMMARY, "summary = self.norm(x).mean(dim=1)")
     ),
     _classifier(
         "no mask at all",
-        "the mean runs over padding too",
+        TransformerClassifier.MEAN_OVER_PADDING,
         (_LOOP, "x = block(x)"),
         (_SUMMARY, "summary = self.norm(x).mean(dim=1)"),
     ),
-    _classifier("first position", "only the first position", (_SUMMARY, "summary = self.norm(x)[:, 0]")),
-    _classifier("last position", "only the last position", (_SUMMARY, "summary = self.norm(x)[:, -1]")),
-    _classifier("maximum", "the largest value", (_SUMMARY, "summary = self.norm(x).amax(dim=1)")),
-    _classifier("sum", "the sum over the tokens", (_SUMMARY, "summary = (self.norm(x) * mask.mT).sum(dim=1)")),
-    _classifier("no positions", "no positions are added", (_EMBED, "x = self.embedding(tokens)")),
+    _classifier("first position", TransformerClassifier.FIRST_POSITION, (_SUMMARY, "summary = self.norm(x)[:, 0]")),
+    _classifier("last position", TransformerClassifier.LAST_POSITION, (_SUMMARY, "summary = self.norm(x)[:, -1]")),
+    _classifier("maximum", TransformerClassifier.LARGEST, (_SUMMARY, "summary = self.norm(x).amax(dim=1)")),
+    _classifier("sum", TransformerClassifier.SUM, (_SUMMARY, "summary = (self.norm(x) * mask.mT).sum(dim=1)")),
+    _classifier(
+        "sum divided by n",
+        TransformerClassifier.DIVIDED_BY_N,
+        (_SUMMARY, "summary = (self.norm(x) * mask.mT).mean(dim=1)"),
+    ),
+    _classifier(
+        "a name of one's own",
+        TransformerClassifier.PART_MISSING,
+        ("self.classes = nn", "self.head = nn"),
+        ("self.classes(summary)", "self.head(summary)"),
+    ),
+    _classifier("no positions", TransformerClassifier.NO_POSITIONS, (_EMBED, "x = self.embedding(tokens)")),
     _classifier(
         "scaled embedding",
-        "scaled by the root of dim",
+        TransformerClassifier.SCALED,
         ("self.embedding(tokens))", "self.embedding(tokens) * dim_)"),
         (_MASK, _MASK + "\n        dim_ = self.embedding.embedding_dim**0.5"),
     ),
-    _classifier("post-norm", "post-norm", (", norm_first=True", "")),
-    _classifier("norm unused", "`norm` is not used", ("masked_mean(self.norm(x), ", "masked_mean(x, ")),
+    _classifier("post-norm", TransformerClassifier.POST_NORM, (", norm_first=True", "")),
+    _classifier("norm unused", TransformerClassifier.NORM_UNUSED, ("masked_mean(self.norm(x), ", "masked_mean(x, ")),
     _classifier(
         "norm after the mean",
-        "`norm` comes after the mean",
+        TransformerClassifier.NORM_AFTER_MEAN,
         (_SUMMARY, "summary = self.norm(masked_mean(x, mask.squeeze(1)))"),
     ),
-    _classifier("blocks unused", "the blocks are not used", (_LOOP, "block(x, mask)")),
+    _classifier("blocks unused", TransformerClassifier.BLOCKS_UNUSED, (_LOOP, "block(x, mask)")),
     _classifier(
         "each block from the start",
-        "only the first block is used",
+        TransformerClassifier.FIRST_BLOCK_ONLY,
         ("for block in self.blocks:", "for block in self.blocks[:1]:"),
     ),
     _classifier(
         "plain list",
-        "no part with weights is called `blocks.0`",
+        TransformerClassifier.BLOCKS,
         (
             _BLOCKS,
             "self.blocks = [TransformerBlock(dim, heads, dropout=dropout, norm_first=True) for _ in range(depth)]",
@@ -168,38 +194,42 @@ _CLASSIFIER_MUTANTS = [
     ),
     _classifier(
         "one block many times",
-        "the parameter `blocks.1.attention.Wq.weight` is missing",
+        TransformerClassifier.BLOCKS,
         (
             _BLOCKS,
             "self.blocks = nn.ModuleList([TransformerBlock(dim, heads, dropout=dropout, norm_first=True)] * depth)",
         ),
     ),
-    _classifier("depth ignored", "`blocks` is an nn.ModuleList of `depth`", ("range(depth)", "range(1)")),
-    _classifier("pad_id ignored", "`pad_id` is ignored", ("self.pad_id = pad_id", "self.pad_id = 1")),
-    _classifier("padding is 0", "padding is taken to be token 0", ("self.pad_id = pad_id", "self.pad_id = 0")),
-    _classifier("max_len ignored", "`positions` is PositionEmbedding", ("dropout, max_len)", "dropout)")),
+    _classifier("depth ignored", TransformerClassifier.BLOCKS, ("range(depth)", "range(1)")),
+    _classifier("pad_id ignored", TransformerClassifier.PAD_ID_IGNORED, ("self.pad_id = pad_id", "self.pad_id = 1")),
+    _classifier("padding is 0", TransformerClassifier.PAD_IS_0, ("self.pad_id = pad_id", "self.pad_id = 0")),
+    _classifier("max_len ignored", TransformerClassifier.POSITIONS, ("dropout, max_len)", "dropout)")),
     _classifier(
         "cut instead of an error",
-        "should raise ValueError",
+        Common.NO_ERROR,
         (_MASK, "tokens = tokens[:, : self.positions.weight.shape[0]]\n        " + _MASK),
     ),
     _classifier(
         "no dropout",
-        "`dropout` has no effect",
+        TransformerClassifier.NO_DROPOUT,
         ("dim, dropout, max_len", "dim, 0.0, max_len"),
         (" dropout=dropout,", ""),
     ),
-    _classifier("no dropout in the blocks", "not passed to the blocks", (" dropout=dropout,", "")),
-    _classifier("no dropout on positions", "not passed to `positions`", ("dim, dropout, max_len", "dim, 0.0, max_len")),
+    _classifier("no dropout in the blocks", TransformerClassifier.NO_DROPOUT_IN_BLOCKS, (" dropout=dropout,", "")),
+    _classifier(
+        "no dropout on positions",
+        TransformerClassifier.NO_DROPOUT_ON_POSITIONS,
+        ("dim, dropout, max_len", "dim, 0.0, max_len"),
+    ),
     _classifier(
         "two classes only",
-        "`classes` is nn.Linear(dim, num_classes)",
+        TransformerClassifier.CLASSES,
         ("nn.Linear(dim, num_classes)", "nn.Linear(dim, 2)"),
     ),
-    _classifier("detached", "cut off from the graph", (_OUT, _OUT + ".detach()")),
+    _classifier("detached", Common.CUT_OFF, (_OUT, _OUT + ".detach()")),
     _classifier(
         "embedding detached",
-        "no gradient reaches the parameter `embedding.weight`",
+        Common.PARAMETER_UNUSED,
         ("self.embedding(tokens))", "self.embedding(tokens).detach())"),
     ),
 ]
@@ -262,28 +292,34 @@ _RIGHT = "right = log_probs.argmax(dim=-1) == labels  # (B,)"
 _FRACTION = "return right.float().mean().item()"
 
 
-def _accuracy(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("accuracy", title, says, *edits)
+def _accuracy(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("accuracy", title, mistake, *edits)
 
 
 _ACCURACY_MUTANTS = [
-    _accuracy("nothing returned", "is there a `return`?", (_FRACTION, _FRACTION.removeprefix("return "))),
-    _accuracy("a tensor", "should be a Python float", (_FRACTION, "return right.float().mean()")),
-    _accuracy("counted", "not divided", (_FRACTION, "return float(right.sum())")),
-    _accuracy("percentage", "a percentage", (_FRACTION, "return 100 * right.float().mean().item()")),
-    _accuracy("error rate", "wrong answers", ("== labels", "!= labels")),
-    _accuracy("argmin", "integer division", ("argmax(dim=-1)", "argmin(dim=-1)")),
-    _accuracy("over the batch", "over the examples", ("argmax(dim=-1)", "argmax(dim=0)")),
-    _accuracy("number of classes", "number of classes", (_FRACTION, "return right.sum().item() / log_probs.shape[1]")),
-    _accuracy("integer division", "integer division", (_FRACTION, "return right.sum().item() // len(labels)")),
-    _accuracy("first only", "only the first example", (_FRACTION, "return float(right[0])")),
-    _accuracy("two classes only", "above one half", (_RIGHT, "right = (log_probs[:, 1].exp() > 0.5).long() == labels")),
+    _accuracy("nothing returned", Common.NO_RETURN, (_FRACTION, _FRACTION.removeprefix("return "))),
+    _accuracy("a tensor", Common.NOT_A_NUMBER, (_FRACTION, "return right.float().mean()")),
+    _accuracy("counted", accuracy.COUNTED, (_FRACTION, "return float(right.sum())")),
+    _accuracy("percentage", accuracy.PERCENTAGE, (_FRACTION, "return 100 * right.float().mean().item()")),
+    _accuracy("error rate", accuracy.WRONG_ANSWERS, ("== labels", "!= labels")),
+    _accuracy("argmin", accuracy.ZERO, ("argmax(dim=-1)", "argmin(dim=-1)")),
+    _accuracy("over the batch", accuracy.OVER_EXAMPLES, ("argmax(dim=-1)", "argmax(dim=0)")),
+    _accuracy(
+        "number of classes", accuracy.NUMBER_OF_CLASSES, (_FRACTION, "return right.sum().item() / log_probs.shape[1]")
+    ),
+    _accuracy("integer division", accuracy.ZERO, (_FRACTION, "return right.sum().item() // len(labels)")),
+    _accuracy("first only", accuracy.FIRST_EXAMPLE, (_FRACTION, "return float(right[0])")),
+    _accuracy(
+        "two classes only",
+        accuracy.ABOVE_ONE_HALF,
+        (_RIGHT, "right = (log_probs[:, 1].exp() > 0.5).long() == labels"),
+    ),
     _accuracy(
         "probability of the label",
-        "mean probability",
+        accuracy.MEAN_PROBABILITY,
         (_FRACTION, "return log_probs.exp()[range(len(labels)), labels].mean().item()"),
     ),
-    _accuracy("in place", "changed in place", (_RIGHT, _RIGHT + "\n    log_probs.exp_()")),
+    _accuracy("in place", Common.CHANGED_IN_PLACE, (_RIGHT, _RIGHT + "\n    log_probs.exp_()")),
 ]
 _ACCURACY_VARIANTS = [
     variant(
@@ -325,35 +361,44 @@ _EMPTY = 'if self.count == 0:\n            raise ValueError("nothing has been ad
 _AVG = "return self.total / self.count"
 
 
-def _metric(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("AccumulatingMetric", title, says, *edits)
+def _metric(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("AccumulatingMetric", title, mistake, *edits)
 
 
 _METRIC_MUTANTS = [
-    _metric("nothing returned", "is there a `return`?", (_AVG, _AVG.removeprefix("return "))),
-    _metric("counts ignored", "`count` is not used", (_ADD, "self.total += value"), (_COUNT, "self.count += 1")),
-    _metric("values not weighted", "not multiplied by their counts", (_ADD, "self.total += value")),
-    _metric("calls counted", "number of calls", (_COUNT, "self.count += 1")),
-    _metric("sum", "the sum is returned", (_AVG, "return self.total")),
-    _metric("last value", "only the last value", (_ADD, "self.total = value * count"), (_COUNT, "self.count = count")),
+    _metric("nothing returned", Common.NO_RETURN, (_AVG, _AVG.removeprefix("return "))),
+    _metric(
+        "counts ignored", AccumulatingMetric.COUNT_UNUSED, (_ADD, "self.total += value"), (_COUNT, "self.count += 1")
+    ),
+    _metric("values not weighted", AccumulatingMetric.NOT_WEIGHTED, (_ADD, "self.total += value")),
+    _metric("calls counted", AccumulatingMetric.NUMBER_OF_CALLS, (_COUNT, "self.count += 1")),
+    _metric("sum", AccumulatingMetric.SUM, (_AVG, "return self.total")),
+    _metric(
+        "last value",
+        AccumulatingMetric.LAST_VALUE,
+        (_ADD, "self.total = value * count"),
+        (_COUNT, "self.count = count"),
+    ),
     _metric(
         "fading mean",
-        "old values would fade",
+        AccumulatingMetric.FADES,
         (_ADD, "self.total = value if not self.count else (self.total + value) / 2"),
         (_AVG, "return self.total"),
     ),
-    _metric("integer division", "integer division", (_AVG, "return self.total // self.count")),
-    _metric("rounded", "rounded", (_AVG, "return float(round(self.total / self.count))")),
-    _metric("whole numbers", "integer division", (_ADD, "self.total += int(value) * count")),
-    _metric("absolute values", "absolute values", (_ADD, "self.total += abs(value) * count")),
+    _metric("integer division", AccumulatingMetric.WHOLE_NUMBERS, (_AVG, "return self.total // self.count")),
+    _metric("rounded", AccumulatingMetric.ROUNDED, (_AVG, "return float(round(self.total / self.count))")),
+    _metric("whole numbers", AccumulatingMetric.WHOLE_NUMBERS, (_ADD, "self.total += int(value) * count")),
+    _metric("absolute values", AccumulatingMetric.ABSOLUTE, (_ADD, "self.total += abs(value) * count")),
     _metric(
-        "empty gives 0", "should raise ValueError", (_EMPTY, "if self.count == 0:\n            return 0.0\n        ")
+        "empty gives 0",
+        AccumulatingMetric.NOTHING_RAISED,
+        (_EMPTY, "if self.count == 0:\n            return 0.0\n        "),
     ),
-    _metric("empty divides by 0", "should raise ValueError, not ZeroDivisionError", (_EMPTY, "")),
-    _metric("asks the total", "the mean of zeros", ("if self.count == 0:", "if self.total == 0:")),
+    _metric("empty divides by 0", AccumulatingMetric.NOT_VALUE_ERROR, (_EMPTY, "")),
+    _metric("asks the total", AccumulatingMetric.ASKS_THE_TOTAL, ("if self.count == 0:", "if self.total == 0:")),
     _metric(
         "shared by all",
-        "two metrics share",
+        AccumulatingMetric.SHARED,
         (
             f"def __init__(self):\n        ### BEGIN SOLUTION\n        {_START}",
             "total, count = 0.0, 0\n\n    def __init__(self):\n        pass",
@@ -363,13 +408,13 @@ _METRIC_MUTANTS = [
     ),
     _metric(
         "starts anew after avg",
-        "for a second time",
+        AccumulatingMetric.SECOND_TIME,
         (
             _AVG,
             "mean = self.total / self.count\n        self.total, self.count = mean + 1e-3, 1\n        return mean",
         ),
     ),
-    _metric("add returns the mean", "`add` should return nothing", (_COUNT, _COUNT + "\n        return self.avg()")),
+    _metric("add returns the mean", AccumulatingMetric.RETURNS, (_COUNT, _COUNT + "\n        return self.avg()")),
 ]
 _METRIC_VARIANTS = [
     variant(
@@ -451,34 +496,36 @@ _METRIC_VARIANTS = [
 # ---- warmup_factor
 
 
-def _warmup(title: str, says: str, body: str) -> Answer:
-    return mutant("warmup_factor", title, says, "def warmup_factor(step, warmup_steps):\n    " + body)
+def _warmup(title: str, mistake: Mistake, body: str) -> Answer:
+    return mutant("warmup_factor", title, mistake, "def warmup_factor(step, warmup_steps):\n    " + body)
 
 
 _WARMUP_MUTANTS = [
-    _warmup("nothing returned", "is there a `return`?", "min(1.0, step / max(warmup_steps, 1))"),
-    _warmup("never stops", "never stops growing", "return step / max(1, warmup_steps)"),
-    _warmup("turned round", "turned round", "return min(1.0, warmup_steps / max(1, step))"),
-    _warmup("zero afterwards", "should stay 1", "return step / warmup_steps if step < warmup_steps else 0.0"),
+    _warmup("nothing returned", Common.NO_RETURN, "min(1.0, step / max(warmup_steps, 1))"),
+    _warmup("never stops", warmup_factor.NEVER_STOPS, "return step / max(1, warmup_steps)"),
+    _warmup("turned round", warmup_factor.TURNED_ROUND, "return min(1.0, warmup_steps / max(1, step))"),
+    _warmup(
+        "zero afterwards", warmup_factor.ZERO_AFTERWARDS, "return step / warmup_steps if step < warmup_steps else 0.0"
+    ),
     _warmup(
         "falls afterwards",
-        "should stay 1, not fall",
+        warmup_factor.FALLS_AFTERWARDS,
         "return min(step / warmup_steps, (warmup_steps / max(step, 1)) ** 0.5)",
     ),
-    _warmup("one ahead", "the first step is 1", "return min(1.0, (step + 1) / max(1, warmup_steps))"),
+    _warmup("one ahead", warmup_factor.ONE_AHEAD, "return min(1.0, (step + 1) / max(1, warmup_steps))"),
     _warmup(
         "one behind",
-        "one step behind: the first step is 1",
+        warmup_factor.ONE_BEHIND,
         "return max(0.0, min(1.0, (step - 1) / max(1, warmup_steps)))",
     ),
-    _warmup("integer division", "integer division", "return float(min(1, step // max(1, warmup_steps)))"),
-    _warmup("max for min", "`min` and `max` are exchanged", "return max(1.0, step / max(1, warmup_steps))"),
-    _warmup("falling", "it should rise", "return max(0.0, 1 - step / max(1, warmup_steps))"),
-    _warmup("square", "as the square", "return min(1.0, (step / max(1, warmup_steps)) ** 2)"),
-    _warmup("root", "as the root", "return min(1.0, (step / max(1, warmup_steps)) ** 0.5)"),
-    _warmup("always 1", "no warm-up: always 1", "return 1.0"),
-    _warmup("divides by 0", "ZeroDivisionError", "return min(1.0, step / warmup_steps)"),
-    _warmup("a tensor", "Python float", "return torch.tensor(step / max(1, warmup_steps)).clamp(max=1.0)"),
+    _warmup("integer division", warmup_factor.INTEGER_DIVISION, "return float(min(1, step // max(1, warmup_steps)))"),
+    _warmup("max for min", warmup_factor.MAX_FOR_MIN, "return max(1.0, step / max(1, warmup_steps))"),
+    _warmup("falling", warmup_factor.FALLING, "return max(0.0, 1 - step / max(1, warmup_steps))"),
+    _warmup("square", warmup_factor.SQUARE, "return min(1.0, (step / max(1, warmup_steps)) ** 2)"),
+    _warmup("root", warmup_factor.ROOT, "return min(1.0, (step / max(1, warmup_steps)) ** 0.5)"),
+    _warmup("always 1", warmup_factor.NO_WARMUP, "return 1.0"),
+    _warmup("divides by 0", Unexplained.RAISED, "return min(1.0, step / warmup_steps)"),
+    _warmup("a tensor", Common.NOT_A_NUMBER, "return torch.tensor(step / max(1, warmup_steps)).clamp(max=1.0)"),
 ]
 _WARMUP_VARIANTS = [
     variant(
@@ -524,74 +571,81 @@ _HITS = "hits.add(accuracy(log_probs, labels), len(labels))"
 _RESULT = "return losses.avg(), hits.avg()"
 
 
-def _train(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("train_epoch", title, says, *edits)
+def _train(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("train_epoch", title, mistake, *edits)
 
 
 _TRAIN_MUTANTS = [
-    _train("nothing returned", "is there a `return`?", (_RESULT, _RESULT.removeprefix("return "))),
-    _train("no zero_grad", "`optimizer.zero_grad()` for each batch", (_ZERO, "")),
+    _train("nothing returned", Common.NO_RETURN, (_RESULT, _RESULT.removeprefix("return "))),
+    _train("no zero_grad", train_epoch.GRADIENTS_KEPT, (_ZERO, "")),
     _train(
         "zero_grad once",
-        "`optimizer.zero_grad()` for each batch",
+        train_epoch.GRADIENTS_KEPT,
         (_ZERO, ""),
         ("model.train()", "model.train()\n    optimizer.zero_grad()"),
     ),
     _train(
         "zero_grad after backward",
-        "no step was taken",
+        train_epoch.NO_STEP,
         ("loss.backward()\n", "loss.backward()\n        optimizer.zero_grad()\n"),
     ),
-    _train("no step", "no step was taken", (_STEP, "pass")),
-    _train("no backward", "no step was taken", ("loss.backward()", "pass"), (_CLIP, "pass")),
-    _train("no clipping", "not clipped before the step", (_CLIP, "pass")),
+    _train("no step", train_epoch.NO_STEP, (_STEP, "pass")),
+    _train("no backward", train_epoch.NO_STEP, ("loss.backward()", "pass"), (_CLIP, "pass")),
+    _train("no clipping", train_epoch.NOT_CLIPPED, (_CLIP, "pass")),
     _train(
         "clipped after the step",
-        "not clipped before the step",
+        train_epoch.NOT_CLIPPED,
         (_CLIP, "pass"),
         ("optimizer.step()\n", f"optimizer.step()\n        {_CLIP}\n"),
     ),
     _train(
-        "clipped by value", "each number of the gradient", (_CLIP, _CLIP.replace("clip_grad_norm_", "clip_grad_value_"))
+        "clipped by value",
+        train_epoch.CLIPPED_BY_VALUE,
+        (_CLIP, _CLIP.replace("clip_grad_norm_", "clip_grad_value_")),
     ),
-    _train("max_norm ignored", "not clipped before the step", (_CLIP, _CLIP.replace("max_norm", "1.0"))),
-    _train("scheduler ignored", "the scheduler is not stepped", (_SCHEDULE, "pass")),
+    _train("max_norm ignored", train_epoch.NOT_CLIPPED, (_CLIP, _CLIP.replace("max_norm", "1.0"))),
+    _train("scheduler ignored", train_epoch.SCHEDULER, (_SCHEDULE, "pass")),
     _train(
         "scheduler once an epoch",
-        "the scheduler is not stepped",
+        train_epoch.SCHEDULER,
         (_SCHEDULE, "pass"),
         (_RESULT, "if scheduler is not None:\n        scheduler.step()\n    " + _RESULT),
     ),
-    _train("scheduler needed", "AttributeError", (_SCHEDULE, "scheduler.step()")),
-    _train("evaluation mode", "not in training mode", ("model.train()", "model.eval()")),
-    _train("mode left alone", "not in training mode", ("model.train()", "pass")),
-    _train("ascent", "the loss grows", ("F.nll_loss(log_probs, labels)", "-F.nll_loss(log_probs, labels)")),
+    _train("scheduler needed", Unexplained.RAISED, (_SCHEDULE, "scheduler.step()")),
+    _train("evaluation mode", train_epoch.NOT_TRAINING, ("model.train()", "model.eval()")),
+    _train("mode left alone", train_epoch.NOT_TRAINING, ("model.train()", "pass")),
+    _train("ascent", train_epoch.ASCENT, ("F.nll_loss(log_probs, labels)", "-F.nll_loss(log_probs, labels)")),
     _train(
         "summed loss",
-        "summed over the batch",
+        train_epoch.SUMMED,
         ("F.nll_loss(log_probs, labels)", 'F.nll_loss(log_probs, labels, reduction="sum")'),
     ),
     _train(
         "mean over batches",
-        "over batches, not over examples",
+        train_epoch.OVER_BATCHES,
         (_LOSS, "losses.add(loss.item())"),
         (_HITS, "hits.add(accuracy(log_probs, labels))"),
     ),
-    _train("last batch", "measured after the step", (_RESULT, "return loss.item(), accuracy(log_probs, labels)")),
-    _train("exchanged", "exchanged", (_RESULT, "return hits.avg(), losses.avg()")),
-    _train("loss only", "a pair (loss, accuracy)", (_RESULT, "return losses.avg()")),
-    _train("tensors", "should be a Python float", (_LOSS, "losses.add(loss, len(labels))")),
+    _train("last batch", train_epoch.LAST_BATCH, (_RESULT, "return loss.item(), accuracy(log_probs, labels)")),
+    _train("exchanged", train_epoch.EXCHANGED, (_RESULT, "return hits.avg(), losses.avg()")),
+    _train("loss only", train_epoch.NO_PAIR, (_RESULT, "return losses.avg()")),
+    _train("tensors", Common.NOT_A_NUMBER, (_LOSS, "losses.add(loss, len(labels))")),
+    _train(
+        "the loss measured after the step",
+        train_epoch.AFTER_THE_STEP,
+        ("losses.add(", "loss = F.nll_loss(model(tokens), labels)\n        losses.add("),
+    ),
     _train(
         "measured after the step",
-        "measured after the step",
+        train_epoch.LAST_BATCH,
         ("losses.add(", "log_probs = model(tokens)\n        loss = F.nll_loss(log_probs, labels)\n        losses.add("),
     ),
     _train(
         "first batch only",
-        "only the first batch",
+        train_epoch.FIRST_BATCH,
         (_HITS, _HITS + "\n        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)\n        scheduler = None"),
     ),
-    _train("needs a length", "has no len()", ("model.train()", "model.train()\n    batch_count = len(batches)")),
+    _train("needs a length", Unexplained.RAISED, ("model.train()", "model.train()\n    batch_count = len(batches)")),
 ]
 _TRAIN_VARIANTS = [
     variant(
@@ -642,26 +696,24 @@ _TRAIN_VARIANTS = [
 # ---- evaluate
 
 
-def _evaluate(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("evaluate", title, says, *edits)
+def _evaluate(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("evaluate", title, mistake, *edits)
 
 
 _BACK = "model.train(was_training)"
 _ELOSS = "losses.add(F.nll_loss(log_probs, labels).item(), len(labels))"
 _EVALUATE_MUTANTS = [
-    _evaluate("nothing returned", "is there a `return`?", (_RESULT, _RESULT.removeprefix("return "))),
-    _evaluate("training mode", "the model is in training mode", ("model.eval()", "model.train()")),
-    _evaluate("mode left alone", "the model is in training mode", ("model.eval()", "pass")),
-    _evaluate("mode not put back", "put back the mode", (_BACK, "pass")),
-    _evaluate("always training afterwards", "put back the mode", (_BACK, "model.train()")),
-    _evaluate("mode put back by half", "put back the mode", (_BACK, "model.training = was_training")),
-    _evaluate("a graph", "torch.no_grad()", ("torch.no_grad()", "torch.enable_grad()")),
-    _evaluate(
-        "zeroes the gradients", "the gradients have changed", ("model.eval()", "model.eval()\n    model.zero_grad()")
-    ),
+    _evaluate("nothing returned", Common.NO_RETURN, (_RESULT, _RESULT.removeprefix("return "))),
+    _evaluate("training mode", evaluate.TRAINING, ("model.eval()", "model.train()")),
+    _evaluate("mode left alone", evaluate.TRAINING, ("model.eval()", "pass")),
+    _evaluate("mode not put back", evaluate.MODE, (_BACK, "pass")),
+    _evaluate("always training afterwards", evaluate.MODE, (_BACK, "model.train()")),
+    _evaluate("mode put back by half", evaluate.MODE, (_BACK, "model.training = was_training")),
+    _evaluate("a graph", evaluate.GRAPH, ("torch.no_grad()", "torch.enable_grad()")),
+    _evaluate("zeroes the gradients", evaluate.GRADIENTS, ("model.eval()", "model.eval()\n    model.zero_grad()")),
     _evaluate(
         "goes backward",
-        "the gradients have changed",
+        evaluate.GRADIENTS,
         ("torch.no_grad()", "torch.enable_grad()"),
         (
             _ELOSS,
@@ -671,26 +723,26 @@ _EVALUATE_MUTANTS = [
     ),
     _evaluate(
         "mean over batches",
-        "over batches, not over examples",
+        train_epoch.OVER_BATCHES,
         (_ELOSS, "losses.add(F.nll_loss(log_probs, labels).item())"),
         (_HITS, "hits.add(accuracy(log_probs, labels))"),
     ),
     _evaluate(
         "last batch",
-        "of the last batch",
+        train_epoch.LAST_BATCH,
         (_RESULT, "return F.nll_loss(log_probs, labels).item(), accuracy(log_probs, labels)"),
     ),
-    _evaluate("exchanged", "exchanged", (_RESULT, "return hits.avg(), losses.avg()")),
-    _evaluate("accuracy only", "a pair (loss, accuracy)", (_RESULT, "return hits.avg()")),
-    _evaluate("percentage", "a percentage", (_RESULT, "return losses.avg(), 100 * hits.avg()")),
+    _evaluate("exchanged", train_epoch.EXCHANGED, (_RESULT, "return hits.avg(), losses.avg()")),
+    _evaluate("accuracy only", train_epoch.NO_PAIR, (_RESULT, "return hits.avg()")),
+    _evaluate("percentage", evaluate.PERCENTAGE, (_RESULT, "return losses.avg(), 100 * hits.avg()")),
     _evaluate(
         "summed loss",
-        "summed over each batch",
+        train_epoch.SUMMED,
         ("F.nll_loss(log_probs, labels)", 'F.nll_loss(log_probs, labels, reduction="sum")'),
     ),
     _evaluate(
         "moves the weights",
-        "the parameters have changed",
+        evaluate.PARAMETERS,
         (_BACK, _BACK + "\n    for p in model.parameters():\n        p.data.mul_(0.9)"),
     ),
 ]
@@ -787,16 +839,16 @@ _GIVE = "return gaps.mean().item(), low, high"
 _LOOK = "if len(right_a) != len(right_b) or len(right_a) == 0:"
 
 
-def _bootstrap(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit(_BOOTSTRAP, title, says, *edits)
+def _bootstrap(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit(_BOOTSTRAP, title, mistake, *edits)
 
 
 _BOOTSTRAP_MUTANTS = [
-    _bootstrap("b minus a", "the difference is turned round", (_GAPS, "gaps = right_b.double() - right_a.double()")),
-    _bootstrap("sums", "are counted", (_GIVE, "return gaps.sum().item(), low, high")),
+    _bootstrap("b minus a", paired_bootstrap.TURNED_ROUND, (_GAPS, "gaps = right_b.double() - right_a.double()")),
+    _bootstrap("sums", paired_bootstrap.COUNTED, (_GIVE, "return gaps.sum().item(), low, high")),
     _bootstrap(
         "drawn separately",
-        "examples are drawn by themselves",
+        paired_bootstrap.NOT_PAIRED,
         (
             _DRAW,
             "a, b = right_a.double(), right_b.double()\n"
@@ -804,11 +856,13 @@ _BOOTSTRAP_MUTANTS = [
             "    drawn = [a[draw()].mean() - b[draw()].mean() for _ in range(samples)]",
         ),
     ),
-    _bootstrap("90 percent", "an interval of 90 %", (_ENDS, _ENDS.replace("0.025, 0.975", "0.05, 0.95"))),
-    _bootstrap("99 percent", "an interval of 99 %", (_ENDS, _ENDS.replace("0.025, 0.975", "0.005, 0.995"))),
+    _bootstrap("90 percent", paired_bootstrap.NINETY_PERCENT, (_ENDS, _ENDS.replace("0.025, 0.975", "0.05, 0.95"))),
+    _bootstrap(
+        "99 percent", paired_bootstrap.NINETY_NINE_PERCENT, (_ENDS, _ENDS.replace("0.025, 0.975", "0.005, 0.995"))
+    ),
     _bootstrap(
         "one standard error",
-        "one standard error away",
+        paired_bootstrap.STANDARD_ERROR,
         (
             _ENDS,
             "width = torch.stack(drawn).std()\n    low, high = ((gaps.mean() + s * width).item() for s in (-1, 1))",
@@ -816,7 +870,7 @@ _BOOTSTRAP_MUTANTS = [
     ),
     _bootstrap(
         "symmetric by a standard error",
-        "examples are drawn by themselves",
+        paired_bootstrap.NOT_PAIRED,
         (
             _ENDS,
             "width = 1.96 * torch.stack(drawn).std()\n"
@@ -825,35 +879,47 @@ _BOOTSTRAP_MUTANTS = [
     ),
     _bootstrap(
         "one too few drawn",
-        "draw as many examples as there are",
+        paired_bootstrap.OTHER_COUNT,
         (_DRAW, _DRAW.replace("(n,), generator", "(n - 1 or 1,), generator")),
     ),
     _bootstrap(
         "drawn without replacement",
-        "drawn with replacement",
+        paired_bootstrap.NO_WIDTH,
         (_DRAW, _DRAW.replace("torch.randint(n, (n,), generator=generator)", "torch.randperm(n, generator=generator)")),
     ),
     _bootstrap(
         "half as many drawn",
-        "draw as many examples as there are",
+        paired_bootstrap.OTHER_COUNT,
         (_DRAW, _DRAW.replace("(n,), generator", "(n // 2 + 1,), generator")),
     ),
-    _bootstrap("generator ignored", "pass `generator` on", (_DRAW, _DRAW.replace(", generator=generator", ""))),
+    _bootstrap(
+        "the last one never drawn",
+        paired_bootstrap.NEVER_DRAWN,
+        (_DRAW, _DRAW.replace("torch.randint(n,", "torch.randint(max(n - 1, 1),")),
+    ),
+    _bootstrap("bools subtracted", Common.BOOLS_SUBTRACTED, (_GAPS, "gaps = right_a - right_b")),
+    _bootstrap(
+        "generator ignored",
+        paired_bootstrap.OTHER_RANDOM_NUMBERS,
+        (_DRAW, _DRAW.replace(", generator=generator", "")),
+    ),
     _bootstrap(
         "always the same seed",
-        "`generator` is not used",
+        paired_bootstrap.GENERATOR_UNUSED,
         (_DRAW, "generator = torch.Generator().manual_seed(0)\n    " + _DRAW),
     ),
-    _bootstrap("samples ignored", "`samples` is ignored", (_DRAW, _DRAW.replace("range(samples)", "range(2000)"))),
-    _bootstrap("tensors returned", "should be a Python float", (_GIVE, "return gaps.mean(), low, high")),
-    _bootstrap("two values", "should return (difference, low, high)", (_GIVE, "return low, high")),
-    _bootstrap("ends exchanged", "does not hold the difference", (_GIVE, "return gaps.mean().item(), high, low")),
-    _bootstrap("lengths not compared", "different lengths", (_LOOK, "if len(right_a) == 0:")),
-    _bootstrap("empty not looked at", "no examples", (_LOOK, "if len(right_a) != len(right_b):")),
-    _bootstrap("nothing returned", "is there a `return`?", (_GIVE, _GIVE.replace("return ", "answer = "))),
+    _bootstrap(
+        "samples ignored", paired_bootstrap.SAMPLES_IGNORED, (_DRAW, _DRAW.replace("range(samples)", "range(2000)"))
+    ),
+    _bootstrap("tensors returned", Common.NOT_A_NUMBER, (_GIVE, "return gaps.mean(), low, high")),
+    _bootstrap("two values", paired_bootstrap.NO_TRIPLE, (_GIVE, "return low, high")),
+    _bootstrap("ends exchanged", paired_bootstrap.OUTSIDE, (_GIVE, "return gaps.mean().item(), high, low")),
+    _bootstrap("lengths not compared", Common.OTHER_ERROR, (_LOOK, "if len(right_a) == 0:")),
+    _bootstrap("empty not looked at", Common.OTHER_ERROR, (_LOOK, "if len(right_a) != len(right_b):")),
+    _bootstrap("nothing returned", Common.NO_RETURN, (_GIVE, _GIVE.replace("return ", "answer = "))),
     _bootstrap(
         "means of means",
-        "a is right 6 times of 8",
+        Unexplained.NUMBER,
         (_GIVE, "return torch.stack(drawn).mean().item(), low, high"),
     ),
 ]
@@ -917,11 +983,20 @@ MUTANTS = [
     *_BOOTSTRAP_MUTANTS,
     *_METRIC_FORGERS,
     *forging_function("warmup_factor", but=OF_TENSORS),
+    *forging_dropout("TransformerClassifier"),
     *forging_answers(
         classes=["TransformerClassifier"],
         functions=["masked_mean", "accuracy", "train_epoch", "evaluate", "paired_bootstrap"],
     ),
 ]
+
+# What people published, as files of notebooks and repositories show it.
+MUTANTS = flag_published(
+    MUTANTS,
+    {
+        ("masked_mean", "half comes back as float32"): "float16 comes back as float32",
+    },
+)
 VARIANTS = [
     *_MEAN_VARIANTS,
     *_CLASSIFIER_VARIANTS,

@@ -8,88 +8,81 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.checks import call, expect_close, expect_number, expect_raises, expect_tensor, place, unchanged
+from autograder.checks import (
+    Common,
+    Mistake,
+    Unexplained,
+    call,
+    complain,
+    expect,
+    expect_close,
+    expect_number,
+    expect_parameters,
+    expect_raises,
+    expect_tensor,
+    place,
+    unchanged,
+)
 from autograder.course.card import visible
+from checks.language_model import mistakes as m
 
 Pair = tuple[Tensor, Tensor]
 
 
-def expect_pair(result: Any, what: str, second: str) -> tuple[Any, Any]:
-    """The two things that a call should return, such as the output and the new cache."""
-    assert result is not None, f"{what} returned None: is there a `return`?"
-    assert isinstance(result, tuple | list) and len(result) == 2, (
-        f"{what} should return a pair, {second}, got a {result.__class__.__name__}"
-    )
+def expect_pair(result: Any, known: type[Mistake], what: str = "the result") -> tuple[Any, Any]:
+    """The two things that there should be, such as the output and the new cache."""
+    expect(result is not None, Common.NO_RETURN, what, expected="a pair", got="None")
+    pair = isinstance(result, tuple | list) and len(result) == 2
+    expect(pair, known["NO_PAIR"], what, expected="a pair", got=f"a {result.__class__.__name__}")
     return result[0], result[1]
 
 
 def expect_cache(cache: Any, name: str = "the cache") -> Pair:
     """The keys and the values of a cache."""
-    assert cache is not None, f"{name} is None: return the pair (keys, values)"
-    assert isinstance(cache, tuple | list) and len(cache) == 2, (
-        f"{name} should be a pair (keys, values), got a {cache.__class__.__name__}"
-    )
-    for part, which in zip(cache, ("keys", "values"), strict=True):
-        expect_tensor(part, name=f"the {which} in {name}")
-    return cache[0], cache[1]
+    keys, values = expect_pair(cache, m.CausalSelfAttention, name)
+    expect_tensor(keys, name=f"the keys in {name}")
+    expect_tensor(values, name=f"the values in {name}")
+    return keys, values
 
 
-def expect_weights(module: nn.Module, wanted: Mapping[str, tuple[int, ...]], hint: str) -> None:
-    """Fail unless a module has these parameters, and no others."""
-    shapes = {name: tuple(value.shape) for name, value in module.named_parameters()}
-    for name, shape in wanted.items():
-        assert name in shapes, f"the parameter `{name}` is missing among {sorted(shapes)}: {hint}"
-        assert shapes[name] == shape, f"`{name}` should have shape {shape}, it has {shapes[name]}: {hint}"
-    more = sorted(set(shapes) - set(wanted))
-    assert not more, f"the parameter `{more[0]}` should not be there: {hint}"
-
-
-def _as_causes(wrong: Mapping[str, list]) -> dict[str, Callable[[], Tensor]]:
-    return {cause: lambda value=value: torch.tensor(value) for cause, value in wrong.items()}
+def _tensors(wrong: Mapping[Mistake, Any]) -> dict[Mistake, Callable[[], Tensor]]:
+    return {mistake: lambda value=value: torch.as_tensor(value) for mistake, value in wrong.items()}
 
 
 @visible("(1, 7) divided by 5, the root of its mean square, then scaled by `weight`")
 def RMSNorm(cls: Callable) -> None:
     """The features (1, 7), whose mean square is 25, and (6, 8), whose is 50."""
     norm = call(cls, 2)
-    expect_weights(norm, {"weight": (2,)}, "RMSNorm has one parameter, `weight`, a number for each feature")
+    expect_parameters(norm, {"weight": (2,)})
+    start = dict(norm.named_parameters())["weight"].detach()
+    expect(torch.equal(start, torch.ones(2)), m.RMSNorm.START, "the start", expected=[1.0, 1.0], got=start)
     norm.load_state_dict({"weight": torch.tensor([1.0, 10.0])})
     x = torch.tensor([[[1.0, 7.0], [6.0, 8.0]]])
     with unchanged(x=x):
         y = call(norm, x)
     root = 50**0.5
     wrong = {
-        "`weight` is not used": [[[0.2, 1.4], [6 / root, 8 / root]]],
-        "the mean is subtracted: RMSNorm leaves it in": [[[-1.0, 10.0], [-1.0, 10.0]]],
-        "divided by the root of the sum of the squares, not of their mean": [[[1 / root, 70 / root], [0.6, 8.0]]],
-        "divided by the mean square, not by its root": [[[0.04, 2.8], [0.12, 1.6]]],
-        "the standard deviation divides: it is the root of the mean square, with the mean left in": [
-            [[1 / 3, 70 / 3], [6.0, 80.0]]
-        ],
-        "1 + `weight` scales: `weight` starts as ones and scales alone": [[[0.4, 15.4], [12 / root, 88 / root]]],
-        "normalised over the positions instead of the features": [
-            [[1 / 18.5**0.5, 70 / 56.5**0.5], [6 / 18.5**0.5, 80 / 56.5**0.5]]
-        ],
-        "normalised over the whole tensor: each position has a mean square of its own": [
-            [[1 / 37.5**0.5, 70 / 37.5**0.5], [6 / 37.5**0.5, 80 / 37.5**0.5]]
-        ],
-        "normalised over the batch: items of a batch must not touch each other": [[[1.0, 10.0], [1.0, 10.0]]],
-        "the mean of the absolute values divides: square, mean, root": [[[0.25, 17.5], [6 / 7, 80 / 7]]],
+        m.RMSNorm.WEIGHT_UNUSED: [[[0.2, 1.4], [6 / root, 8 / root]]],
+        m.RMSNorm.CENTRED: [[[-1.0, 10.0], [-1.0, 10.0]]],
+        m.RMSNorm.SUM: [[[1 / root, 70 / root], [0.6, 8.0]]],
+        m.RMSNorm.NO_ROOT: [[[0.04, 2.8], [0.12, 1.6]]],
+        m.RMSNorm.DEVIATION: [[[1 / 3, 70 / 3], [6.0, 80.0]]],
+        m.RMSNorm.UNBIASED_DEVIATION: [[[1 / 18**0.5, 70 / 18**0.5], [6 / 2**0.5, 80 / 2**0.5]]],
+        m.RMSNorm.ONE_PLUS_WEIGHT: [[[0.4, 15.4], [12 / root, 88 / root]]],
+        m.RMSNorm.POSITIONS: [[[1 / 18.5**0.5, 70 / 56.5**0.5], [6 / 18.5**0.5, 80 / 56.5**0.5]]],
+        m.RMSNorm.WHOLE: [[[1 / 37.5**0.5, 70 / 37.5**0.5], [6 / 37.5**0.5, 80 / 37.5**0.5]]],
+        m.RMSNorm.BATCH: [[[1.0, 10.0], [1.0, 10.0]]],
+        m.RMSNorm.ABSOLUTE: [[[0.25, 17.5], [6 / 7, 80 / 7]]],
     }
     right = torch.tensor([[[0.2, 14.0], [6 / root, 80 / root]]])
-    expect_close(y, right, "the result", _as_causes(wrong), tolerance=1e-4)
+    expect_close(y, right, "the result", _tensors(wrong), tolerance=1e-4)
 
 
 @visible("the worked example of the text: gate, up and down each in its place")
 def SwiGLU(cls: Callable) -> None:
     """gate takes (1, -2) to itself, up takes it to (3, -1), down adds and subtracts."""
     network = call(cls, 2, 2)
-    names = ("gate", "up", "down")
-    expect_weights(
-        network,
-        {f"{name}.weight": (2, 2) for name in names},
-        "`gate`, `up` and `down` are nn.Linear layers with bias=False",
-    )
+    expect_parameters(network, {f"{name}.weight": (2, 2) for name in ("gate", "up", "down")})
     up, down = torch.tensor([[1.0, -1.0], [0.0, 0.5]]), torch.tensor([[1.0, 1.0], [1.0, -1.0]])
     network.load_state_dict({"gate.weight": torch.eye(2), "up.weight": up, "down.weight": down})
     x = torch.tensor([[[1.0, -2.0]]])
@@ -97,113 +90,139 @@ def SwiGLU(cls: Callable) -> None:
         y = call(network, x)
 
     gate, passed, silu = torch.tensor([1.0, -2.0]), torch.tensor([3.0, -1.0]), F.silu
-    wrong = {
-        "silu is applied to `up(x)`: it belongs to `gate(x)`": gate * silu(passed),
-        "silu is applied to both: only to `gate(x)`": silu(gate) * silu(passed),
-        "silu is missing": gate * passed,
-        "silu is applied after the product: it belongs to `gate(x)` alone": silu(gate * passed),
-        "silu is applied twice, to the gate and to the product": silu(silu(gate) * passed),
-        "a sigmoid takes the place of silu: silu(z) is z times sigmoid(z)": gate.sigmoid() * passed,
-        "GELU takes the place of silu (that is GeGLU)": F.gelu(gate) * passed,
-        "ReLU takes the place of silu (that is ReGLU)": gate.relu() * passed,
-        "the two are added: multiply them": silu(gate) + passed,
-        "`up` is not used": silu(gate),
-        "`gate` is not used": passed,
-        "`gate` is used twice, and `up` never": silu(gate) * gate,
-        "`up` is used twice, and `gate` never": silu(passed) * passed,
+    hidden = {
+        m.SwiGLU.ON_UP: gate * silu(passed),
+        m.SwiGLU.ON_BOTH: silu(gate) * silu(passed),
+        m.SwiGLU.NO_SILU: gate * passed,
+        m.SwiGLU.AFTER_PRODUCT: silu(gate * passed),
+        m.SwiGLU.TWICE: silu(silu(gate) * passed),
+        m.SwiGLU.SIGMOID: gate.sigmoid() * passed,
+        m.SwiGLU.GELU: F.gelu(gate) * passed,
+        m.SwiGLU.RELU: gate.relu() * passed,
+        m.SwiGLU.ADDED: silu(gate) + passed,
+        m.SwiGLU.UP_UNUSED: silu(gate),
+        m.SwiGLU.GATE_UNUSED: passed,
+        m.SwiGLU.GATE_TWICE: silu(gate) * gate,
     }
-    causes = {cause: lambda hidden=hidden: (hidden @ down.T).view(1, 1, 2) for cause, hidden in wrong.items()}
     right = torch.tensor([[[2.431581, 1.954769]]])
-    residual = "the input is added to the result: the residual connection belongs to the layer"
-    expect_close(y, right, "the result", causes | {residual: lambda: right + x}, tolerance=1e-4)
+    wrong = {mistake: (value @ down.T).view(1, 1, 2) for mistake, value in hidden.items()}
+    wrong[m.SwiGLU.RESIDUAL] = right + x
+    expect_close(y, right, "the result", _tensors(wrong), tolerance=1e-4)
+
+
+def _expect_heads(cls: Callable) -> None:
+    """Four heads of queries, and as many of keys and values or two."""
+    known = m.CausalSelfAttention
+    for options, kept in ({}, 4), ({"kv_heads": 2}, 2):
+        attention = call(cls, 8, 4, **options)
+        shapes = {"Wq.weight": (8, 8), "Wk.weight": (2 * kept, 8), "Wv.weight": (2 * kept, 8), "WO.weight": (8, 8)}
+        expect_parameters(attention, shapes, {"Wk": known.SHARED_WIDTH, "Wv": known.SHARED_WIDTH})
+        _, cache = expect_pair(call(attention, torch.zeros(1, 3, 8)), known)
+        shape = tuple(expect_cache(cache)[0].shape)
+        told = {"asked": f"dim 8, heads 4 and kv_heads {kept}", "expected": (1, kept, 3, 2), "got": shape}
+        mistake = known.ONE_HEAD if shape[1] == 1 else known.COPIES_KEPT
+        expect(shape == (1, kept, 3, 2), mistake, "the shape of the cached keys", **told)
+    expect_raises(ValueError, lambda: cls(8, 4, 3), "kv_heads=3 for 4 heads")
 
 
 def _attention(cls: Callable, queries: float) -> nn.Module:
     """One head of two features: every map leaves its input as it is, but for the queries' factor."""
     attention = call(cls, 2, 1)
     names = ("Wq", "Wk", "Wv", "WO")
-    expect_weights(
-        attention,
-        {f"{name}.weight": (2, 2) for name in names},
-        "`Wq`, `Wk`, `Wv` and `WO` are nn.Linear(dim, dim, bias=False)",
-    )
+    expect_parameters(attention, {f"{name}.weight": (2, 2) for name in names})
     attention.load_state_dict({f"{n}.weight": (queries if n == "Wq" else 1.0) * torch.eye(2) for n in names})
     return attention
+
+
+def _turned(x: Tensor, first: int = 0) -> Tensor:
+    """Two features turned by the angles first, first + 1, …"""
+    angles = torch.arange(first, first + x.shape[1])
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack((x[..., 0] * cos - x[..., 1] * sin, x[..., 0] * sin + x[..., 1] * cos), -1)
+
+
+def _running(values: Tensor, scores: Tensor | None = None) -> Tensor:
+    """What each position gets when it attends to itself and those before it, by scores that are 0 unless given."""
+    scores = torch.zeros(3, 3) if scores is None else scores
+    return scores.masked_fill(~torch.ones(3, 3).tril().bool(), -math.inf).softmax(-1) @ values
 
 
 @visible("the running mean of the text, rotated keys in the cache, and the same output in one go and in two")
 def CausalSelfAttention(cls: Callable) -> None:
     """Without a preference each position averages those so far; then rotation, then the cache."""
+    known = m.CausalSelfAttention
     attention = _attention(cls, 0.0)
     x = torch.tensor([[[2.0, 0.0], [4.0, 6.0], [0.0, 3.0]]])
     with unchanged(x=x):
-        y, cache = expect_pair(call(attention, x), "CausalSelfAttention", "(y, cache)")
-    cos, sin = math.cos(1), math.sin(1)
-    one, two = [4 * cos - 6 * sin, 4 * sin + 6 * cos], [-3 * math.sin(2), 3 * math.cos(2)]
+        y, cache = expect_pair(call(attention, x), known)
+    turned, mean = _turned(x), torch.tensor([[[2.0, 0.0], [3.0, 3.0], [2.0, 3.0]]])
     wrong = {
-        "the causal mask is missing: a position sees those after it": [[[2.0, 3.0]] * 3],
-        "a position does not see itself: it attends to itself and to those before it": [
-            [[0.0, 0.0], [2.0, 0.0], [3.0, 3.0]]
-        ],
-        "the mask is turned round: positions see those after them": [[[2.0, 3.0], [2.0, 4.5], [0.0, 3.0]]],
-        "each position sees the next one too: it sees itself and those before it": [
-            [[3.0, 3.0], [2.0, 3.0], [2.0, 3.0]]
-        ],
-        "the values are rotated too: they carry content, not position": [
-            [[2.0, 0.0], [1 + one[0] / 2, one[1] / 2], [(2 + one[0] + two[0]) / 3, (one[1] + two[1]) / 3]]
-        ],
+        known.NO_MASK: [[[2.0, 3.0]] * 3],
+        known.NOT_ITSELF: [[[0.0, 0.0], [2.0, 0.0], [3.0, 3.0]]],
+        known.TURNED_ROUND: [[[2.0, 3.0], [2.0, 4.5], [0.0, 3.0]]],
+        known.NEXT_TOO: [[[3.0, 3.0], [2.0, 3.0], [2.0, 3.0]]],
+        known.ROTATED_VALUES: _running(turned),
+        known.QUERIES_BY_WK: _running(x, turned @ turned.mT / 2**0.5),
+        known.RESIDUAL: mean + x,
     }
     name = "the output when all scores are 0, the running mean of the positions,"
-    expect_close(y, torch.tensor([[[2.0, 0.0], [3.0, 3.0], [2.0, 3.0]]]), name, _as_causes(wrong), tolerance=1e-4)
+    expect_close(y, mean, name, _tensors(wrong), tolerance=1e-4)
 
     keys, values = expect_cache(cache)
-    turned = torch.tensor([[[[2.0, 0.0], one, two]]])
-    back = [[2.0, 0.0], [4 * cos + 6 * sin, 6 * cos - 4 * sin], [3 * math.sin(2), 3 * math.cos(2)]]
     wrong = {
-        "keys are not rotated": [[x[0].tolist()]],
-        "keys are rotated the wrong way": [[back]],
+        known.UNROTATED_KEYS: x.unsqueeze(1),
+        known.WRONG_WAY: _turned(x * torch.tensor([1, -1])).unsqueeze(1) * torch.tensor([1, -1]),
+        known.FROM_1: _turned(x, 1).unsqueeze(1),
+        known.KEYS_BY_WQ: torch.zeros(1, 1, 3, 2),
+        known.MERGED_CACHE: turned,
     }
-    expect_close(keys, turned, "the keys in the cache", _as_causes(wrong), tolerance=1e-4)
+    turned = turned.unsqueeze(1)
+    expect_close(keys, turned, "the keys in the cache", _tensors(wrong), tolerance=1e-4)
     expect_close(values, x.unsqueeze(1), "the values in the cache", tolerance=1e-4)
 
     rest, new = _in_two(attention, x)
     wrong = {
-        "the cache is not used: the new positions see only themselves": [[[4.0, 6.0], [2.0, 4.5]]],
-        "the new positions see each other without a mask: each sees itself and those before it": [[[2.0, 3.0]] * 2],
-        "the new positions' mask is laid over the oldest keys: new position i sees the keys up to t + i": [
-            [[2.0, 0.0], [3.0, 3.0]]
-        ],
-        "the newest keys and values come before the older ones: join them behind": [[[2.0, 4.5], [2.0, 3.0]]],
+        known.CACHE_UNUSED: [[[4.0, 6.0], [2.0, 4.5]]],
+        known.NO_MASK_WITH_CACHE: [[[2.0, 3.0]] * 2],
+        known.MASK_OVER_OLDEST: [[[2.0, 0.0], [3.0, 3.0]]],
+        known.NEWEST_FIRST: [[[2.0, 4.5], [2.0, 3.0]]],
     }
     name = "the running mean of positions 1 and 2, given the cache of position 0,"
-    expect_close(rest, torch.tensor([[[3.0, 3.0], [2.0, 3.0]]]), name, _as_causes(wrong), tolerance=1e-4)
-    causes = {
-        "the older positions are lost: join the new ones to the cache": lambda: turned[:, :, 1:],
-        "the positions start from 0 again: with a cache of t positions they go on with t": lambda: torch.tensor(
-            [[[[2.0, 0.0], [4.0, 6.0], [-3 * sin, 3 * cos]]]]
-        ),
-        "the newest come first: join them behind the older ones": lambda: turned.roll(-1, 2),
+    expect_close(rest, mean[:, 1:], name, _tensors(wrong), tolerance=1e-4)
+    wrong = {
+        known.OLD_LOST: turned[:, :, 1:],
+        known.FROM_0_AGAIN: torch.cat((turned[:, :, :1], _turned(x[:, 1:]).unsqueeze(1)), 2),
     }
-    expect_close(new[0], turned, "the keys in the new cache", causes, tolerance=1e-4)
+    expect_close(new[0], turned, "the keys in the new cache", _tensors(wrong), tolerance=1e-4)
 
     attention = _attention(cls, 1.0)
-    whole, _ = expect_pair(call(attention, x), "CausalSelfAttention", "(y, cache)")
+    whole, _ = expect_pair(call(attention, x), known)
     rest, _ = _in_two(attention, x)
     expect_close(rest, whole[:, 1:], "the output of positions 1 and 2, given the cache of position 0,", tolerance=1e-4)
+    _expect_heads(cls)
 
 
 def _in_two(attention: nn.Module, x: Tensor) -> tuple[Tensor, Pair]:
     """What two calls give, the first with one position: the output of the others, and the cache of all."""
-    _, cache = expect_pair(call(attention, x[:, :1]), "CausalSelfAttention", "(y, cache)")
+    _, cache = expect_pair(call(attention, x[:, :1]), m.CausalSelfAttention)
     old = expect_cache(cache)
     with unchanged(**{"the keys in the cache": old[0], "the values in the cache": old[1]}):
-        rest, new = expect_pair(call(attention, x[:, 1:], cache), "CausalSelfAttention", "(y, cache)")
+        rest, new = expect_pair(call(attention, x[:, 1:], cache), m.CausalSelfAttention)
     return rest, expect_cache(new)
+
+
+def expect_tied(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], hints: Mapping[str, Mistake]) -> None:
+    """Fail unless a language model has these parameters, and none for its output."""
+    more = {name for name, _ in module.named_parameters() if not name.startswith("layers.")} - set(shapes)
+    what = f"the one too many is `{min(more)}`" if more else ""
+    expect(not more, m.LanguageModel.NOT_TIED, what)
+    expect_parameters(module, shapes, hints)
 
 
 @visible("parameters and shapes, that the future changes nothing, and the same scores in one go and in two")
 def LanguageModel(cls: Callable) -> None:
     """A small model: shapes, causality, caches."""
+    known = m.LanguageModel
     model = call(cls, 7, 4, 2, 2, 5)
     shapes = {"embedding.weight": (7, 4), "norm.weight": (4,)}
     for layer in ("layers.0", "layers.1"):
@@ -211,19 +230,35 @@ def LanguageModel(cls: Callable) -> None:
         shapes |= {f"{layer}.{name}.weight": (4,) for name in ("norm_1", "norm_2")}
         shapes |= {f"{layer}.feed_forward.{name}.weight": (5, 4) for name in ("gate", "up")}
         shapes |= {f"{layer}.feed_forward.down.weight": (4, 5)}
-    hint = "`embedding`, `layers` (an nn.ModuleList of `depth` Layers), `norm`; the output uses the embedding's weight"
-    expect_weights(model, shapes, hint)
+    hints = {"feed_forward": known.HIDDEN_IGNORED, "layers.0": known.NO_LAYERS, "layers.1": known.SHARED_LAYER}
+    expect_tied(model, shapes, hints)
     tokens = torch.tensor([[3, 1, 4, 1], [5, 6, 2, 0]])
     with unchanged(tokens=tokens):
-        logits, caches = expect_pair(call(model, tokens), "LanguageModel", "(logits, caches)")
+        logits, caches = expect_pair(call(model, tokens), known)
+    expect_tensor(logits, name="the logits")
+    shape = tuple(logits.shape)
+    expect(shape not in ((2, 1, 7), (2, 7)), known.LAST_ONLY, "the logits", expected="of shape (2, 4, 7)", got=shape)
     expect_tensor(logits, (2, 4, 7), name="the logits")
-    assert isinstance(caches, list | tuple) and len(caches) == 2, "`caches` should be a list with one cache a layer"
+    expect_caches(caches, 2)
+    heads = expect_cache(caches[0])[0].shape[1]
+    expect(heads == 2, known.HEADS_IGNORED, "the number of heads in a cache", expected=2, got=heads)
     other = torch.cat((tokens[:, :3], (tokens[:, 3:] + 1) % 7), dim=1)
-    changed, _ = expect_pair(call(model, other), "LanguageModel", "(logits, caches)")
-    expect_close(changed[:, :3], logits[:, :3], "the logits before a token that was changed", tolerance=1e-4)
-    _, caches = expect_pair(call(model, tokens[:, :2]), "LanguageModel", "(logits, caches)")
-    rest, _ = expect_pair(call(model, tokens[:, 2:], caches), "LanguageModel", "(logits, caches)")
-    expect_close(rest, logits[:, 2:], "the logits of two positions, given the caches of those before,", tolerance=1e-4)
+    changed, _ = expect_pair(call(model, other), known)
+    what = "the logits before a token that was changed"
+    expect_close(changed[:, :3], logits[:, :3], what, tolerance=1e-4, otherwise=known.SEES_FUTURE)
+    _, caches = expect_pair(call(model, tokens[:, :2]), known)
+    rest, _ = expect_pair(call(model, tokens[:, 2:], caches), known)
+    wrong = {known.CACHES_UNUSED: lambda: model(tokens[:, 2:])[0]}
+    what = "the logits of two positions, given the caches of those before,"
+    expect_close(rest, logits[:, 2:], what, wrong, tolerance=1e-4, otherwise=known.ANOTHER_CACHE)
+    shared = {name: (2, 4) for name in shapes if name.endswith(("Wk.weight", "Wv.weight"))}
+    expect_tied(call(cls, 7, 4, 2, 2, 5, 1), shapes | shared, {"attention": known.KV_HEADS_IGNORED})
+
+
+def expect_caches(caches: Any, depth: int) -> None:
+    """Fail unless there is a cache for each layer."""
+    got = len(caches) if isinstance(caches, list | tuple) else f"a {caches.__class__.__name__}"
+    expect(got == depth, m.LanguageModel.CACHES, "the number of caches", expected=depth, got=got)
 
 
 def make_table_model(table):
@@ -243,75 +278,64 @@ def make_table_model(table):
 @visible("the worked example: probabilities 1/2, 1/4 and 1/8 have the perplexity 4")
 def perplexity(function: Callable) -> None:
     """Three real predictions with probabilities 1/2, 1/4 and 1/8."""
-    eighths = [[2, 4, 1, 1], [4, 1, 2, 1], [1, 5, 1, 1], [1, 2, 4, 1]]
-    model = place(make_table_model, beside=function)((torch.tensor(eighths) / 8).log())
+    chances = torch.tensor([[2.0, 4, 1, 1], [4, 1, 2, 1], [1, 5, 1, 1], [1, 2, 4, 1]]) / 8
+    model = place(make_table_model, beside=function)(chances.log())
     tokens = torch.tensor([[0, 1, 3, 3], [1, 2, 0, 3]])  # 3 is padding
     with unchanged(tokens=tokens):
         value = call(function, model, tokens, 3)
     logs = [math.log(2), math.log(4), math.log(8)]  # 0 then 1; 1 then 2; 2 then 0
+    twice = -chances.log_softmax(-1)[[0, 1, 2], [1, 2, 0]].mean()
+    known = m.perplexity
     wrong = {
-        "this is the mean loss: perplexity is exp of it": lambda: sum(logs) / 3,
-        "this is exp of the sum: take the mean over the real tokens first": lambda: math.exp(sum(logs)),
-        "padding counts: leave out the positions whose target is `pad_id`": lambda: math.exp(
-            (sum(logs) + 3 * math.log(8)) / 6
-        ),
-        "padding is zeroed but still counted: divide by the number of real tokens": lambda: math.exp(sum(logs) / 6),
-        "the mean of 1/p: perplexity is exp of the mean of -log p": lambda: (2 + 4 + 8) / 3,
-        "2 to the power of a loss in natural logarithms: use exp": lambda: 2 ** (sum(logs) / 3),
-        "the sum is divided by the number of sentences, not of real tokens": lambda: math.exp(sum(logs) / 2),
-        "each token is compared with its own scores, not with those of the position before it": lambda: 2**2.6,
-        "the first token is counted among those predicted: nothing predicts it": lambda: math.exp(sum(logs) / 5),
-        "the mean of each sentence's perplexity: take the mean of the losses of all tokens, then exp": lambda: (
-            1 + 32**0.5 / 2
-        ),
-        "a mean for each sentence, then the mean of those: every real token counts alike": lambda: math.exp(
-            (logs[0] + (logs[1] + logs[2]) / 2) / 2
-        ),
+        known.LOSS: sum(logs) / 3,
+        known.SUM: math.exp(sum(logs)),
+        known.SIGN: 1 / 4,
+        known.SOFTMAX_FIRST: twice.exp().item(),
+        known.PADDING: math.exp((sum(logs) + 3 * math.log(8)) / 6),
+        known.PADDING_ZEROED: math.exp(sum(logs) / 6),
+        known.MEAN_OF_INVERSES: (2 + 4 + 8) / 3,
+        known.POWER_OF_2: 2 ** (sum(logs) / 3),
+        known.BY_SENTENCES: math.exp(sum(logs) / 2),
+        known.NOT_SHIFTED: 2**2.6,
+        known.FIRST_COUNTED: math.exp(sum(logs) / 5),
+        known.MEAN_OF_PERPLEXITIES: 1 + 32**0.5 / 2,
+        known.MEAN_OF_MEANS: math.exp((logs[0] + (logs[1] + logs[2]) / 2) / 2),
     }
-    expect_number(value, 4.0, "the perplexity", wrong)
+    expect_number(
+        value, 4.0, "the perplexity", {mistake: lambda number=number: number for mistake, number in wrong.items()}
+    )
 
 
-def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> str:
-    """The likely cause of drawing from these tokens."""
+def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> Mistake:
+    """The mistake behind tokens that are not those that the settings leave."""
     if 0 not in found:
-        cause = "the likeliest token is left out: sort from the likeliest down, and keep the first ones"
-    elif found > wanted:
-        name = "top_k" if "top_k" in settings else "top_p"
-        cause = f"`{name}` is not used, or leaves more tokens than it should"
-    elif "temperature" in settings:
-        cause = "`top_p` reads the probabilities from before the temperature: divide first"
-    elif "top_p" in settings:
-        cause = "the token with which the sum crosses `top_p` is left out: it stays"
-    else:
-        return ""
-    return f". Likely cause: {cause}"
+        return m.sample_next.LEAST_LIKELY
+    if found > wanted:
+        return m.sample_next.TOP_K if "top_k" in settings else m.sample_next.TOP_P
+    return m.sample_next.WARM if "temperature" in settings else m.sample_next.CROSSING
 
 
 @visible("greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw")
 def sample_next(function: Callable) -> None:
     """Probabilities 1/2, 1/4, 1/8, 1/8."""
+    known = m.sample_next
     logits = torch.tensor([4.0, 2.0, 1.0, 1.0]).log().expand(2000, 4).clone()
 
     def drawn(**settings: Any) -> Tensor:
         with unchanged(logits=logits):
             tokens = call(function, logits, **settings)
-        expect_tensor(tokens, (2000,), name=f"the tokens drawn with {settings or 'no setting'}")
-        assert not tokens.is_floating_point(), "tokens should be integers"
+        expect_tensor(tokens, (2000,), name="what is drawn", asked=listed(settings))
+        expect(not tokens.is_floating_point(), known.FLOATS, "their dtype", got=tokens.dtype)
         return tokens
 
-    assert set(drawn(temperature=0).tolist()) == {0}, "temperature 0 should give the likeliest token, always"
+    found = sorted(set(drawn(temperature=0).tolist()))
+    expect(found == [0], known.NOT_GREEDY, "the tokens drawn", expected=[0], got=found)
     share = (drawn(temperature=0.5) == 0).double().mean().item()
     # At temperature 1/2 the weights are squared: 16 of 22.
-    shares = {
-        1.0: "always the likeliest token: draw",
-        0.25: "all tokens are equally likely: draw by their probabilities",
-        0.5: "`temperature` is not used",
-        0.37: "the logits are multiplied by the temperature: divide",
-    }
-    cause = next((f". Likely cause: {c}" for value, c in shares.items() if abs(share - value) < 0.05), "")
-    assert abs(share - 16 / 22) < 0.07, (
-        f"at temperature 0.5 the likeliest token should come in 73 % of the draws, it came in {share:.0%}{cause}"
-    )
+    shares = {1.0: known.GREEDY, 0.25: known.UNIFORM, 0.5: known.NO_TEMPERATURE, 0.37: known.MULTIPLIED}
+    mistake = next((likely for value, likely in shares.items() if abs(share - value) < 0.05), Unexplained.NUMBER)
+    what = "the share of the likeliest token"
+    expect(abs(share - 16 / 22) < 0.07, mistake, what, asked="temperature 0.5", expected=16 / 22, got=share)
     for settings, wanted in (
         ({}, {0, 1, 2, 3}),
         ({"top_k": 2}, {0, 1}),
@@ -321,15 +345,19 @@ def sample_next(function: Callable) -> None:
         ({"top_p": 0.45, "temperature": 2.0}, {0, 1}),
     ):
         found = set(drawn(**settings).tolist())
-        assert found == wanted, (
-            f"2,000 draws with {settings} should give the tokens {wanted}, they gave {found}"
-            f"{_why_drawn(settings, wanted, found)}"
-        )
+        if found != wanted:
+            asked = {"expected": sorted(wanted), "got": sorted(found)}
+            complain(_why_drawn(settings, wanted, found), "what 2,000 draws give", asked=listed(settings), **asked)
     first, again = (drawn(generator=torch.Generator().manual_seed(1)) for _ in range(2))
-    assert torch.equal(first, again), "two draws with generators of the same seed differ: pass `generator` on"
+    expect(torch.equal(first, again), known.NO_GENERATOR)
     expect_raises(ValueError, lambda: function(logits, temperature=-1.0), "a temperature of -1")
     expect_raises(ValueError, lambda: function(logits, top_k=0), "top_k=0")
     expect_raises(ValueError, lambda: function(logits, top_p=1.5), "top_p=1.5")
+
+
+def listed(settings: Mapping[str, Any]) -> str:
+    """Settings of a draw, for a message."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items() if name != "generator") or "no setting"
 
 
 def make_counting_model(size, most):
@@ -350,40 +378,84 @@ def make_counting_model(size, most):
     return Counting()
 
 
-# What each mistake gives for the prompts [2, 3] and [3, 4], with length=3: without `eos_id`, and with eos_id=5.
-_GENERATED_WRONGLY = {
-    None: {
-        "positions are computed again and again: hand the caches on, and with them the newest token alone": (
-            [[2, 3, 4, 5, 1], [3, 4, 5, 0, 2]]
-        ),
-        "one token too few is written": [[2, 3, 4, 5], [3, 4, 5, 0]],
-        "one token too many is written": [[2, 3, 4, 5, 0, 1], [3, 4, 5, 0, 1, 2]],
-        "the prompt is counted in `length`, which is the number of new tokens": [[2, 3, 4], [3, 4, 5]],
-        "the scores of the first position are read: those of the last one tell of the next token": (
-            [[2, 3, 3, 4, 5], [3, 4, 4, 5, 0]]
-        ),
-        "the first row's tokens are written to all rows": [[2, 3, 4, 5, 0], [3, 4, 4, 5, 0]],
-    },
-    5: {
-        "a row that has ended goes on: fill it with `eos_id`": [[2, 3, 4, 5], [3, 4, 5, 0]],
-        "it goes on after all rows have ended": [[2, 3, 4, 5, 5], [3, 4, 5, 5, 5]],
-        "it stops when the first row has ended: go on until all have": [[2, 3, 4], [3, 4, 5]],
-        "`eos_id` is not used": [[2, 3, 4, 5, 0], [3, 4, 5, 0, 1]],
-    },
-}
+# Prompt, length and `eos_id`, what should be written, and what each mistake gives.
+_TEXTS = (
+    (
+        [[2, 3], [3, 4]],
+        3,
+        None,
+        [[2, 3, 4, 5, 0], [3, 4, 5, 0, 1]],
+        {
+            m.generate.COMPUTED_AGAIN: [[2, 3, 4, 5, 1], [3, 4, 5, 0, 2]],
+            m.generate.ONE_TOO_FEW: [[2, 3, 4, 5], [3, 4, 5, 0]],
+            m.generate.ONE_TOO_MANY: [[2, 3, 4, 5, 0, 1], [3, 4, 5, 0, 1, 2]],
+            m.generate.PROMPT_COUNTED: [[2, 3, 4], [3, 4, 5]],
+            m.generate.FIRST_POSITION: [[2, 3, 3, 4, 5], [3, 4, 4, 5, 0]],
+            m.generate.FIRST_ROW: [[2, 3, 4, 5, 0], [3, 4, 4, 5, 0]],
+            m.generate.NO_PROMPT: [[4, 5, 0], [5, 0, 1]],
+        },
+    ),
+    (
+        [[1, 2], [3, 4]],
+        4,
+        5,
+        [[1, 2, 3, 4, 5], [3, 4, 5, 5, 5]],
+        {
+            m.generate.ENDED_GOES_ON: [[1, 2, 3, 4, 5], [3, 4, 5, 0, 1]],
+            m.generate.ALL_ENDED: [[1, 2, 3, 4, 5, 5], [3, 4, 5, 5, 5, 5]],
+            m.generate.FIRST_ENDED: [[1, 2, 3], [3, 4, 5]],
+            m.generate.LAST_END_LOST: [[1, 2, 3, 4], [3, 4, 5, 5]],
+            m.generate.NO_EOS: [[1, 2, 3, 4, 5, 0], [3, 4, 5, 0, 1, 2]],
+        },
+    ),
+)
 
 
 @visible("the prompt goes on as the model says, rows that have ended stay ended, each position is computed once")
 def generate(function: Callable) -> None:
-    """After 2 and 3 come 4, 5 and 0; the second row ends at once."""
-    prompt = torch.tensor([[2, 3], [3, 4]])
-    for eos_id, wanted in ((None, [[2, 3, 4, 5, 0], [3, 4, 5, 0, 1]]), (5, [[2, 3, 4, 5], [3, 4, 5, 5]])):
+    """After 2 and 3 come 4, 5 and 0; with 5 as the end, one row ends at once and the other later."""
+    for rows, length, eos_id, wanted, wrong in _TEXTS:
+        prompt = torch.tensor(rows)
         model = place(make_counting_model, beside=function)(6, 10)
         with unchanged(prompt=prompt):
-            tokens = call(function, model, prompt, 3, eos_id=eos_id, temperature=0)
-        expect_tensor(tokens, name="the result of generate")
-        wrong = {
-            "the prompt is left out: the result begins with it": lambda w=wanted: torch.tensor(w)[:, 2:],
-            **{why: lambda r=rows: torch.tensor(r) for why, rows in _GENERATED_WRONGLY[eos_id].items()},
-        }
-        expect_close(tokens, torch.tensor(wanted), f"the tokens for eos_id={eos_id}", wrong)
+            tokens = call(function, model, prompt, length, eos_id=eos_id, temperature=0)
+        asked = f"the prompt {rows}, length {length} and eos_id {eos_id}"
+        expect_close(tokens, torch.tensor(wanted), "what is written", _tensors(wrong), asked=asked)
+
+
+@visible("six tokens by hand, of which three have an earlier copy, and one of them two")
+def induction_score(function: Callable) -> None:
+    """A head that looks behind the copies, and one that looks at everything alike."""
+    known = m.induction_score
+    tokens = torch.tensor([[5, 7, 5, 9, 5, 7]])
+    sharp = torch.zeros(6, 6)
+    rows = [
+        [1.0],
+        [0.5, 0.5],
+        [0.1, 0.7, 0.2],
+        [0.4, 0.3, 0.2, 0.1],
+        [0.1, 0.2, 0.15, 0.45, 0.1],
+        [0.15, 0.05, 0.65, 0.05, 0.05, 0.05],
+    ]
+    for i, row in enumerate(rows):
+        sharp[i, : i + 1] = torch.tensor(row)
+    even = torch.ones(6, 6).tril() / torch.arange(1, 7).unsqueeze(1)
+    weights = torch.stack((sharp, even)).unsqueeze(0)
+    with unchanged(weights=weights, tokens=tokens):
+        value = call(function, weights, tokens)
+
+    def mean(*places: tuple[int, int]) -> Tensor:
+        return torch.stack([weights[0, :, i, j] for i, j in places]).mean(0)
+
+    right = mean((2, 1), (4, 3), (5, 2))
+    wrong = {
+        known.AT_THE_COPY: mean((2, 0), (4, 2), (5, 1)),
+        known.BEFORE_THE_COPY: mean((2, 5), (4, 1), (5, 0)),
+        known.FIRST_COPY: mean((2, 1), (4, 1), (5, 2)),
+        known.ALL_POSITIONS: right / 2,
+        known.TRANSPOSED: torch.zeros(2),
+        known.SUM: 3 * right,
+        known.NOT_OVER_BATCH: right.unsqueeze(0),
+        known.OVER_HEADS: right.mean(),
+    }
+    expect_close(value, right, "the scores of two heads", _tensors(wrong), tolerance=1e-4)

@@ -1,160 +1,111 @@
-"""Chapter 10: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 10: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import edit, edited_variant, mutant, variant
+from autograder.answers import edited_variant, edits, flag_published, mutant, mutants, variant
+from autograder.checks import Common, Unexplained
 from checks.forgers import OF_TENSORS, forging_answers, forging_function
+from checks.multi30k_translator import mistakes as m
+from checks.multi30k_translator.mistakes import beam_search, beam_step, decoding
 
-_LOSS = """
-def label_smoothed_loss(logits, targets, smoothing, pad_id):
+smoothed, rate, cached = m.label_smoothed_loss, m.noam_factor, m.cached_attention
+bleu, merges = m.corpus_bleu, m.learn_merges
+_HEAD = """def label_smoothed_loss(logits, targets, smoothing, pad_id):
     log_probs = logits.log_softmax(dim=-1)
-    V = logits.shape[-1]
-    {body}
-"""
-
-
-def _loss(title: str, says: str, body: str):
-    return mutant("label_smoothed_loss", title, says, _LOSS.format(body=body.replace("\n", "\n    ")))
-
-
+    V = logits.shape[-1]"""
+_SMOOTHED = "-(1 - smoothing) * right - smoothing * log_probs.mean(dim=-1)"
+_AVERAGED = "losses.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)"
 _HOT = "hot = F.one_hot(targets, V).to(logits.dtype)\n"
 _REAL = "real = targets != pad_id\n"
 
-_LOSS_MUTANTS = [
-    edit("label_smoothed_loss", "nothing returned", "is there a `return`?", ("    return losses", "    losses")),
-    edit(
-        "label_smoothed_loss",
-        "padding counted",
-        "padding counts",
-        ("losses.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)", "losses.mean()"),
-    ),
-    edit(
-        "label_smoothed_loss",
-        "padding zeroed but counted",
-        "padding is zeroed but still counted",
-        (".sum() / real.sum().clamp(min=1)", ".mean()"),
-    ),
-    edit("label_smoothed_loss", "a sum", "a sum: divide", (" / real.sum().clamp(min=1)", "")),
-    edit(
-        "label_smoothed_loss",
-        "divided by the sentences",
-        "divided by the number of sentences",
-        ("real.sum().clamp(min=1)", "len(targets)"),
-    ),
-    edit(
-        "label_smoothed_loss",
+_LOSS_EDITS = [
+    ("nothing returned", Common.NO_RETURN, ("    return losses", "    losses")),
+    ("padding counted", smoothed.PADDING, (_AVERAGED, "losses.mean()")),
+    ("padding zeroed but counted", smoothed.PADDING_ZEROED, (".sum() / real.sum().clamp(min=1)", ".mean()")),
+    ("a sum", smoothed.SUM, (" / real.sum().clamp(min=1)", "")),
+    ("divided by the sentences", smoothed.BY_SENTENCES, ("real.sum().clamp(min=1)", "len(targets)")),
+    (
         "a mean of means",
-        "a mean for each sentence",
-        (
-            "losses.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)",
-            "(losses.masked_fill(~real, 0.0).sum(1) / real.sum(1).clamp(min=1)).mean()",
-        ),
+        smoothed.MEAN_OF_MEANS,
+        (_AVERAGED, "(losses.masked_fill(~real, 0.0).sum(1) / real.sum(1).clamp(min=1)).mean()"),
     ),
-    edit(
-        "label_smoothed_loss",
-        "no smoothing",
-        "smoothing is not used",
-        ("-(1 - smoothing) * right - smoothing * log_probs.mean(dim=-1)", "-right"),
-    ),
-    edit(
-        "label_smoothed_loss",
+    ("no smoothing", smoothed.NO_SMOOTHING, (_SMOOTHED, "-right")),
+    (
         "weights exchanged",
-        "are exchanged",
-        (
-            "-(1 - smoothing) * right - smoothing * log_probs.mean(dim=-1)",
-            "-smoothing * right - (1 - smoothing) * log_probs.mean(dim=-1)",
-        ),
+        smoothed.EXCHANGED,
+        (_SMOOTHED, "-smoothing * right - (1 - smoothing) * log_probs.mean(dim=-1)"),
     ),
-    edit(
-        "label_smoothed_loss",
-        "no minus",
-        "the minus is missing",
-        ("-(1 - smoothing) * right - smoothing", "(1 - smoothing) * right + smoothing"),
-    ),
-    _loss(
-        "spread over the wrong tokens only",
-        "divided by V - 1",
-        f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / max(V - 1, 1)\n{_REAL}"
-        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
-    ),
-    _loss(
-        "the right token gets too little",
-        "the right token gets 1 - smoothing alone",
-        f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / V\n{_REAL}"
-        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
-    ),
-    _loss(
-        "the right token gets everything",
-        "the right token keeps the weight 1",
-        f"{_HOT}soft = hot + (1 - hot) * smoothing / V\n{_REAL}"
-        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
-    ),
-    _loss(
-        "nothing for the padding token",
-        "divided by V - 2",
-        f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / max(V - 2, 1)\nsoft[..., pad_id] = 0\n{_REAL}"
-        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
-    ),
-    edit(
-        "label_smoothed_loss",
+    ("no minus", smoothed.NO_MINUS, ("-(1 - smoothing) * right - smoothing", "(1 - smoothing) * right + smoothing")),
+    (
         "softmax over the positions",
-        "by hand the loss is",
+        smoothed.OVER_POSITIONS,
         ("logits.log_softmax(dim=-1)", "logits.log_softmax(dim=1)"),
     ),
-    edit(
-        "label_smoothed_loss",
-        "log of softmax",
-        "infinite or NaN",
-        ("logits.log_softmax(dim=-1)", "logits.softmax(dim=-1).log()"),
-    ),
-    edit(
-        "label_smoothed_loss",
-        "nothing but padding divides by zero",
-        "divide by at least 1",
-        (".clamp(min=1)", ""),
-    ),
-    edit(
-        "label_smoothed_loss",
+    ("log of softmax", smoothed.NOT_STABLE, ("logits.log_softmax(dim=-1)", "logits.softmax(dim=-1).log()")),
+    ("nothing but padding divides by zero", smoothed.NO_REAL_TOKEN, (".clamp(min=1)", "")),
+    (
         "padding is always token 1",
-        "`pad_id` is taken to be 1",
+        smoothed.PAD_IS_1,
         ("targets != pad_id", "targets != (pad_id if pad_id == 3 else 1)"),
     ),
-    edit(
-        "label_smoothed_loss",
+    (
         "a Python float",
-        "return a tensor",
+        Common.NOT_A_TENSOR,
         (".clamp(min=1)", ".clamp(min=1)).item()"),
         ("return losses", "return (losses"),
     ),
-    edit(
-        "label_smoothed_loss",
-        "detached",
-        "cut off from the graph",
-        ("log_softmax(dim=-1)", "log_softmax(dim=-1).detach()"),
-    ),
-    edit(
-        "label_smoothed_loss",
-        "float32 only",
-        "keep dtype torch.float64",
-        ("logits.log_softmax", "logits.float().log_softmax"),
-    ),
-    edit(
-        "label_smoothed_loss",
+    ("detached", Common.CUT_OFF, ("log_softmax(dim=-1)", "log_softmax(dim=-1).detach()")),
+    ("float32 only", Common.WRONG_DTYPE, ("logits.log_softmax", "logits.float().log_softmax")),
+    (
         "the mask made on the CPU",
-        "fails when its inputs are on a GPU",
+        Common.MADE_ON_CPU,
         (
             "log_probs.mean(dim=-1)",
-            "(log_probs @ torch.full((log_probs.shape[-1],), 1.0, dtype=log_probs.dtype)) / log_probs.shape[-1]",
+            "(log_probs @ torch.full((V,), 1.0, dtype=log_probs.dtype)) / V".replace("V", "log_probs.shape[-1]"),
         ),
     ),
-    edit(
-        "label_smoothed_loss",
+    (
         "changes the targets",
-        "`targets` was changed in place",
+        Common.CHANGED_IN_PLACE,
         ("    return losses", "    targets[targets == pad_id] = 0\n    return losses"),
     ),
+    ("probabilities without a log", smoothed.NO_LOG, ("log_softmax(dim=-1)", "softmax(dim=-1)")),
+    (
+        "the sum in place of the mean",
+        smoothed.SUM_OVER_TOKENS,
+        (_SMOOTHED, "-(1 - smoothing) * right - smoothing * log_probs.sum(dim=-1)"),
+    ),
+]
+_LOSS_BODIES = [
+    (
+        "spread over the wrong tokens only",
+        smoothed.WRONG_TOKENS_ONLY,
+        f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / max(V - 1, 1)\n{_REAL}"
+        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
+    ),
+    (
+        "the right token gets too little",
+        smoothed.TOO_LITTLE,
+        f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / V\n{_REAL}"
+        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
+    ),
+    (
+        "the right token gets everything",
+        smoothed.TOO_MUCH,
+        f"{_HOT}soft = hot + (1 - hot) * smoothing / V\n{_REAL}"
+        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
+    ),
+    (
+        "nothing for the padding token",
+        smoothed.NOT_TO_PADDING,
+        f"{_HOT}soft = hot * (1 - smoothing) + (1 - hot) * smoothing / max(V - 2, 1)\n"
+        f"soft[..., pad_id] = 0\n{_REAL}"
+        "return -(soft * log_probs).sum(-1)[real].sum() / real.sum().clamp(min=1)",
+    ),
+]
+_LOSS_MUTANTS = [
     mutant(
         "label_smoothed_loss",
         "torch's own",
-        "written by hand",
+        smoothed.LIBRARY,
         """
         def label_smoothed_loss(logits, targets, smoothing, pad_id):
             total = F.cross_entropy(
@@ -162,136 +113,96 @@ _LOSS_MUTANTS = [
             )
             return total / (targets != pad_id).sum().clamp(min=1)
         """,
-    ),
+    )
 ]
 
 
-def _rate(title: str, says: str, body: str):
-    return mutant("noam_factor", title, says, f"def noam_factor(step, dim, warmup):\n    {body}")
-
-
-_RATE_MUTANTS = [
-    _rate("nothing returned", "is there a `return`?", "dim**-0.5 * min(step**-0.5, step * warmup**-1.5)"),
-    _rate("the larger", "it should grow", "return dim**-0.5 * max(step**-0.5, step * warmup**-1.5)"),
-    _rate("times √dim", "1/√(dim · warmup)", "return dim**0.5 * min(step**-0.5, step * warmup**-1.5)"),
-    _rate("no dim", "1/√(dim · warmup)", "return min(step**-0.5, step * warmup**-1.5)"),
-    _rate("no warm-up", "it should grow", "return dim**-0.5 * step**-0.5"),
-    _rate("only warm-up", "it should fall", "return dim**-0.5 * step * warmup**-1.5"),
-    _rate("constant afterwards", "it stays the same", "return dim**-0.5 * min(warmup**-0.5, step * warmup**-1.5)"),
-    _rate(
-        "falls like 1/step",
-        "it falls like 1/√step",
-        "return dim**-0.5 * min(warmup**0.5 / step, step * warmup**-1.5)",
-    ),
-    _rate(
-        "grows like √step",
-        "in a straight line",
-        "return dim**-0.5 * min(step**-0.5, step**0.5 / warmup)",
-    ),
-    _rate(
-        "the two curves do not meet",
-        "in a straight line",
-        "return dim**-0.5 * min(step**-0.5, step / warmup)",
-    ),
-    _rate(
-        "scaled to 1 at its highest",
-        "1/√(dim · warmup)",
-        "return min(step**-0.5, step * warmup**-1.5) * warmup**0.5",
-    ),
-    _rate(
-        "a step too far",
-        "1 is added to `step`",
-        "step += 1\n    return dim**-0.5 * min(step**-0.5, step * warmup**-1.5)",
-    ),
-    _rate(
-        "a dim of its own",
-        "should be",
-        "return 64**-0.5 * min(step**-0.5, step * warmup**-1.5)",
-    ),
-    _rate(
+_RATE_BODIES = [
+    ("nothing returned", Common.NO_RETURN, "dim**-0.5 * min(step**-0.5, step * warmup**-1.5)"),
+    ("the larger", rate.LARGER, "return dim**-0.5 * max(step**-0.5, step * warmup**-1.5)"),
+    ("times √dim", rate.TIMES_ROOT, "return dim**0.5 * min(step**-0.5, step * warmup**-1.5)"),
+    ("no dim", rate.NO_DIM, "return min(step**-0.5, step * warmup**-1.5)"),
+    ("no warm-up", rate.NO_WARMUP, "return dim**-0.5 * step**-0.5"),
+    ("only warm-up", rate.ONLY_WARMUP, "return dim**-0.5 * step * warmup**-1.5"),
+    ("constant afterwards", rate.CONSTANT, "return dim**-0.5 * min(warmup**-0.5, step * warmup**-1.5)"),
+    ("falls like 1/step", rate.BY_STEP, "return dim**-0.5 * min(warmup**0.5 / step, step * warmup**-1.5)"),
+    ("grows like √step", rate.NOT_STRAIGHT, "return dim**-0.5 * min(step**-0.5, step**0.5 / warmup)"),
+    ("the two curves do not meet", rate.NOT_STRAIGHT, "return dim**-0.5 * min(step**-0.5, step / warmup)"),
+    ("scaled to 1 at its highest", rate.SCALED, "return min(step**-0.5, step * warmup**-1.5) * warmup**0.5"),
+    ("a step too far", rate.ONE_STEP_ON, "step += 1\nreturn dim**-0.5 * min(step**-0.5, step * warmup**-1.5)"),
+    ("a dim of its own", rate.DIM_FIXED, "return 64**-0.5 * min(step**-0.5, step * warmup**-1.5)"),
+    (
         "a tensor",
-        "should be a Python float",
+        Common.NOT_A_NUMBER,
         "return torch.tensor(dim**-0.5 * min(step**-0.5, step * warmup**-1.5), dtype=torch.float64)",
     ),
+    ("√dim forgotten", rate.BY_DIM, "return min(step**-0.5, step * warmup**-1.5) / dim"),
+    ("the root of the warm-up", rate.BY_ROOT_WARMUP, "return dim**-0.5 * min(step**-0.5, step * warmup**-0.5)"),
 ]
 
 
-def _greedy(title: str, says: str, *edits: tuple[str, str]):
-    return edit("greedy_decode", title, says, *edits)
-
-
-_GREEDY_MUTANTS = [
-    _greedy("nothing returned", "is there a `return`?", ("    return [cut", "    [cut")),
-    _greedy(
-        "a tensor",
-        "a list of lists of numbers",
-        ("[cut(row, eos_id) for row in tokens[:, 1:].tolist()]", "tokens[:, 1:]"),
-    ),
-    _greedy(
+_GREEDY_EDITS = [
+    ("nothing returned", Common.NO_RETURN, ("    return [cut", "    [cut")),
+    ("a tensor", decoding.NOT_LISTS, ("[cut(row, eos_id) for row in tokens[:, 1:].tolist()]", "tokens[:, 1:]")),
+    (
         "rows are tensors",
-        "a list of lists of numbers",
+        decoding.NOT_LISTS,
         ("tokens[:, 1:].tolist()]", "tokens[:, 1:].tolist()]"),
         ("[cut(row, eos_id) for", "[torch.tensor(cut(row, eos_id)) for"),
     ),
-    _greedy("eos kept", "eos_id is still there", ("[cut(row, eos_id) for", "[cut(row, eos_id) + [eos_id] for")),
-    _greedy("bos kept", "bos_id is still there", ("tokens[:, 1:].tolist()", "tokens.tolist()")),
-    _greedy("not cut at eos", "eos_id is still there", ("[cut(row, eos_id) for", "[row for")),
-    _greedy(
+    ("eos kept", decoding.EOS_KEPT, ("[cut(row, eos_id) for", "[cut(row, eos_id) + [eos_id] for")),
+    ("bos kept", decoding.BOS_KEPT, ("tokens[:, 1:].tolist()", "tokens.tolist()")),
+    ("not cut at eos", decoding.EOS_KEPT, ("[cut(row, eos_id) for", "[row for")),
+    (
         "eos taken out, the rest stays",
-        "nothing counts after eos_id",
+        decoding.AFTER_EOS,
         ("[cut(row, eos_id) for", "[[t for t in row if t != eos_id] for"),
     ),
-    _greedy("stops with the first sentence", "when the first sentence has ended", ("finished.all()", "finished.any()")),
-    _greedy(
+    ("stops with the first sentence", decoding.FIRST_ENDED, ("finished.all()", "finished.any()")),
+    (
         "the first position's scores",
-        "the scores of the first position are read",
+        decoding.FIRST_POSITION,
         ("source)[:, -1]", "source)[:, -1 if source.max() == 11 else 0]"),
     ),
-    _greedy(
+    (
         "only the newest token is read",
-        "only the newest token is given",
+        decoding.NEWEST_ONLY,
         ("model.decode(tokens,", "model.decode(tokens if source.max() == 11 else tokens[:, -1:],"),
     ),
-    _greedy("one step too few", "one step too few", ("range(max_len)", "range(max_len - 1)")),
-    _greedy("one step too many", "max_len", ("range(max_len)", "range(max_len + (max_len > 4))")),
-    _greedy(
-        "begins with 2 whatever bos_id",
-        "every target should begin with bos_id",
-        ("1), bos_id, dtype", "1), 2, dtype"),
-    ),
-    _greedy(
+    ("one step too few", decoding.ONE_TOO_FEW, ("range(max_len)", "range(max_len - 1)")),
+    ("one step too many", decoding.ONE_TOO_MANY, ("range(max_len)", "range(max_len + (max_len > 4))")),
+    ("begins with 2 whatever bos_id", decoding.BOS_IGNORED, ("1), bos_id, dtype", "1), 2, dtype")),
+    (
         "ends with 3 whatever eos_id",
-        "eos_id is still there",
+        decoding.EOS_KEPT,
         ("following == eos_id", "following == 3"),
         ("cut(row, eos_id)", "cut(row, 3)"),
     ),
-    _greedy("the least likely", "the least likely token is taken", (".argmax(dim=-1)", ".argmin(dim=-1)")),
-    _greedy(
+    ("the least likely", decoding.LEAST_LIKELY, (".argmax(dim=-1)", ".argmin(dim=-1)")),
+    (
         "reads the source anew at each step",
-        "`encode` was called",
+        decoding.ENCODES_AGAIN,
         ("model.decode(tokens, memory, source)", "model.decode(tokens, model.encode(source), source)"),
     ),
-    _greedy(
+    (
         "the target made on the CPU",
-        "made on the CPU",
+        Common.MADE_ON_CPU,
         ("dtype=torch.long, device=source.device)", "dtype=torch.long)"),
     ),
-    _greedy(
+    (
         "what has ended is remembered on the CPU",
-        "made on the CPU",
+        Common.MADE_ON_CPU,
         ("dtype=torch.bool, device=source.device)", "dtype=torch.bool)"),
     ),
-    _greedy("one sentence at a time", "a whole batch of them", ("following == eos_id", "following.item() == eos_id")),
-    _greedy("records a graph", "a graph is recorded", ("@torch.no_grad()\n", "")),
-    _greedy(
-        "never stops early",
-        "stop when every translation has ended",
-        ("        if finished.all():\n            break\n", ""),
-    ),
+    ("one sentence at a time", Common.ITEM_OF_MANY, ("following == eos_id", "following.item() == eos_id")),
+    ("records a graph", decoding.GRAPH, ("@torch.no_grad()\n", "")),
+    ("never stops early", decoding.NEVER_STOPS, ("        if finished.all():\n            break\n", "")),
+]
+_GREEDY_MUTANTS = [
     mutant(
         "greedy_decode",
         "sentence by sentence",
-        "decode all sentences together",
+        decoding.ONE_BY_ONE,
         """
         @torch.no_grad()
         def greedy_decode(model, source, max_len, bos_id, eos_id):
@@ -308,139 +219,138 @@ _GREEDY_MUTANTS = [
                 results.append(tokens[1:])
             return results
         """,
-    ),
+    )
 ]
-
-
-def _beam(title: str, says: str, *edits: tuple[str, str]):
-    return edit("beam_search", title, says, *edits)
 
 
 _COPIES = "memory = model.encode(source).repeat_interleave(beam, dim=0)"
 _SCORE = "(sums / ((5 + lengths) / 6) ** length_penalty)"
 _STEP = "sums, parents, following = beam_step(sums, log_probs, ended, eos_id)"
-_BEAM_MUTANTS = [
-    _beam("nothing returned", "is there a `return`?", ("    return [cut", "    [cut")),
-    _beam(
+_BEAM_EDITS = [
+    ("nothing returned", Common.NO_RETURN, ("    return [cut", "    [cut")),
+    (
         "all hypotheses alike",
-        "Do the hypotheses of",
+        beam_search.COPIES,
         ("torch.full((batch, beam), -torch.inf, device=device)", "torch.zeros(batch, beam, device=device)"),
     ),
-    _beam("parents and tokens exchanged", "raised", (_STEP, _STEP.replace("parents, following", "following, parents"))),
-    _beam(
+    (
+        "parents and tokens exchanged",
+        Unexplained.RAISED,
+        (_STEP, _STEP.replace("parents, following", "following, parents")),
+    ),
+    (
         "tokens not taken from the parents",
-        "a beam of 3 finds 3 5",
+        beam_search.NO_PARENTS,
         ("        tokens = tokens.gather(1, parents.unsqueeze(-1).expand(-1, -1, tokens.shape[-1]))\n", ""),
     ),
-    _beam(
+    (
         "ended ones keep their places",
-        "keeps its place whatever comes. That is another published convention",
+        beam_search.KEEPS_PLACE,
         (
             _STEP,
             "sums, parents, following = beam_step(sums + 1000.0 * ended, log_probs, ended, eos_id)\n"
             "        sums = sums - 1000.0 * ended.gather(1, parents)",
         ),
     ),
-    _beam(
+    (
         "ended ones are lost",
-        "are lost",
+        beam_search.ENDED_LOST,
         (_STEP, f"{_STEP}\n        sums = sums.masked_fill(ended.gather(1, parents), -torch.inf)"),
     ),
-    _beam(
+    (
         "goes on past eos",
-        "goes on past its `eos_id`",
+        beam_search.PAST_EOS,
         (_STEP, _STEP.replace("ended, eos_id", "torch.zeros_like(ended), eos_id")),
     ),
-    _beam(
+    (
         "prefers what has ended",
-        "is preferred to all that have not",
+        beam_search.PREFERS_ENDED,
         ("length_penalty).argmax(dim=1)", "length_penalty + 1e6 * ended).argmax(dim=1)"),
     ),
-    _beam("divided by the length", "divided by the length", (_SCORE, "(sums / lengths)")),
-    _beam(
-        "another default", "the default of `length_penalty` is not 0.6", ("length_penalty=0.6", "length_penalty=0.7")
-    ),
-    _beam(
-        "no penalty by default",
-        "the default of `length_penalty` is not 0.6",
-        ("length_penalty=0.6", "length_penalty=0"),
-    ),
-    _beam(
+    ("divided by the length", beam_search.BY_LENGTH, (_SCORE, "(sums / lengths)")),
+    ("another default", beam_search.OTHER_DEFAULT, ("length_penalty=0.6", "length_penalty=0.7")),
+    ("no penalty by default", beam_search.OTHER_DEFAULT, ("length_penalty=0.6", "length_penalty=0")),
+    (
         "tokens made on the CPU",
-        "made on the CPU",
+        Common.MADE_ON_CPU,
         ("bos_id, dtype=torch.long, device=device)", "bos_id, dtype=torch.long)"),
     ),
-    _beam(
+    (
         "sums made on the CPU",
-        "made on the CPU",
+        Common.MADE_ON_CPU,
         ("(batch, beam), -torch.inf, device=device)", "(batch, beam), -torch.inf)"),
     ),
-    _beam("stops with the first that ends", "a beam of 3 finds 3 5", ("ended.all()", "ended.any()")),
-    _beam("no length penalty", "`length_penalty` is not used", (_SCORE, "sums")),
-    _beam(
-        "a length penalty of its own",
-        "`length_penalty` is taken to be 0.6",
-        ("** length_penalty)", "** 0.6)"),
-    ),
-    _beam("multiplied by the penalty", "multiplied by the penalty", ("sums / ((5", "sums * ((5")),
-    _beam(
-        "another penalty",
-        "divided by length ** length_penalty",
-        (_SCORE, "(sums / lengths**length_penalty)"),
-    ),
-    _beam(
+    ("stops with the first that ends", decoding.FIRST_ENDED, ("ended.all()", "ended.any()")),
+    ("no length penalty", beam_search.NO_PENALTY, (_SCORE, "sums")),
+    ("a length penalty of its own", beam_search.PENALTY_FIXED, ("** length_penalty)", "** 0.6)")),
+    ("multiplied by the penalty", beam_search.MULTIPLIED, ("sums / ((5", "sums * ((5")),
+    ("another penalty", beam_search.OTHER_PENALTY, (_SCORE, "(sums / lengths**length_penalty)")),
+    (
         "eos not counted",
-        "`eos_id` is not counted",
+        beam_search.EOS_NOT_COUNTED,
         (".sum(dim=-1) + ended", ".sum(dim=-1)"),
         ("((5 + lengths) / 6)", "((5 + lengths) / 6)"),
     ),
-    _beam("the worst is chosen", "a beam of 3 finds 3 5", (".argmax(dim=1)", ".argmin(dim=1)")),
-    _beam(
-        "sums forgotten",
-        "a beam of 3 finds 3 5",
-        (_STEP, _STEP.replace("(sums,", "(sums.isinf() * -1e9,")),
-    ),
-    _beam(
-        "logits, not log-probabilities",
-        "expected",
-        ("logits.log_softmax(dim=-1).unflatten", "logits.unflatten"),
-    ),
-    _beam(
+    ("the worst is chosen", decoding.LEAST_LIKELY, (".argmax(dim=1)", ".argmin(dim=1)")),
+    ("sums forgotten", beam_search.SUMS_FORGOTTEN, (_STEP, _STEP.replace("(sums,", "(sums.isinf() * -1e9,"))),
+    ("logits, not log-probabilities", beam_search.LOGITS, ("logits.log_softmax(dim=-1).unflatten", "logits.unflatten")),
+    (
         "probabilities added up",
-        "probabilities are added up",
+        beam_search.PROBABILITIES,
         ("logits.log_softmax(dim=-1).unflatten", "logits.softmax(dim=-1).unflatten"),
     ),
-    _beam(
+    (
         "copies in the wrong order",
-        "`repeat_interleave` keeps the copies of a sentence together",
+        beam_search.MIXED_UP,
         (_COPIES, "memory = model.encode(source).repeat(beam, 1, 1)"),
         ("source = source.repeat_interleave(beam, dim=0)", "source = source.repeat(beam, 1)"),
     ),
-    _beam(
-        "the memory is not copied",
-        "they should have as many",
-        (_COPIES, "memory = model.encode(source)"),
-    ),
-    _beam("bos kept", "leave bos_id and eos_id out", ("tokens = tokens[:, :, 1:]", "tokens = tokens[:, :, :]")),
-    _beam(
-        "eos kept", "leave bos_id and eos_id out", ("[cut(rows[i], eos_id) for", "[[*cut(rows[i], eos_id), eos_id] for")
-    ),
-    _beam(
+    ("the memory is not copied", Unexplained.RAISED, (_COPIES, "memory = model.encode(source)")),
+    ("bos kept", decoding.BOS_KEPT, ("tokens = tokens[:, :, 1:]", "tokens = tokens[:, :, :]")),
+    ("eos kept", decoding.EOS_KEPT, ("[cut(rows[i], eos_id) for", "[[*cut(rows[i], eos_id), eos_id] for")),
+    (
         "all hypotheses returned",
-        "only the best hypothesis",
+        beam_search.ALL_HYPOTHESES,
         ("[cut(rows[i], eos_id) for", "[[cut(r, eos_id) for r in rows] for"),
     ),
-    _beam("one step too few", "one token too few", ("range(max_len)", "range(max_len - (max_len != 5))")),
-    _beam("records a graph", "a graph is recorded", ("@torch.no_grad()\n", "")),
-    _beam(
-        "never stops early",
-        "stop when every translation has ended",
-        ("        if ended.all():\n            break\n", ""),
+    ("one step too few", decoding.ONE_TOO_FEW, ("range(max_len)", "range(max_len - (max_len != 5))")),
+    ("records a graph", decoding.GRAPH, ("@torch.no_grad()\n", "")),
+    ("never stops early", decoding.NEVER_STOPS, ("        if ended.all():\n            break\n", "")),
+    ("one step too many", decoding.ONE_TOO_MANY, ("range(max_len)", "range(max_len + (max_len != 5))")),
+]
+_BEAM_MUTANTS = [
+    mutant(
+        "beam_search",
+        "ended ones set aside",
+        beam_search.GIVES_PLACE,
+        """
+        @torch.no_grad()
+        def beam_search(model, source, beam, max_len, bos_id, eos_id, length_penalty=0.6):
+            memory, live, done = model.encode(source), [[(0.0, [bos_id])] for _ in source], [[] for _ in source]
+            for _ in range(max_len):
+                rows = [(b, *h) for b, hypotheses in enumerate(live) for h in hypotheses]
+                if not rows:
+                    break
+                which = torch.tensor([b for b, _, _ in rows], device=source.device)
+                target = torch.tensor([tokens for _, _, tokens in rows], device=source.device)
+                log_probs = model.decode(target, memory[which], source[which])[:, -1].double().log_softmax(-1)
+                new = [[] for _ in source]
+                for (b, total, tokens), values in zip(rows, log_probs.tolist()):
+                    new[b] += [(total + v, tokens + [t]) for t, v in enumerate(values)]
+                for b, all_of_it in enumerate(new):
+                    best = sorted(all_of_it, reverse=True)[:beam]
+                    done[b] += [h for h in best if h[1][-1] == eos_id]
+                    live[b] = [h for h in best if h[1][-1] != eos_id]
+                    if len(done[b]) >= beam:
+                        done[b], live[b] = done[b] + live[b], []
+            score = lambda h: h[0] / ((5 + len(h[1]) - 1) / 6) ** length_penalty
+            return [cut(max(a + b, key=score)[1][1:], eos_id) for a, b in zip(live, done)]
+        """,
     ),
     mutant(
         "beam_search",
         "greedy decoding",
-        "Do the hypotheses of",
+        beam_search.COPIES,
         """
         def beam_search(model, source, beam, max_len, bos_id, eos_id, length_penalty=0.6):
             return greedy_decode(model, source, max_len, bos_id, eos_id)
@@ -449,7 +359,7 @@ _BEAM_MUTANTS = [
     mutant(
         "beam_search",
         "sentence by sentence",
-        "decode all sentences together",
+        decoding.ONE_BY_ONE,
         """
         @torch.no_grad()
         def beam_search(model, source, beam, max_len, bos_id, eos_id, length_penalty=0.6):
@@ -476,46 +386,34 @@ _BEAM_MUTANTS = [
 ]
 
 
-def _cached(title: str, says: str, *edits: tuple[str, str]):
-    return edit("cached_attention", title, says, *edits)
-
-
-_CACHED_MUTANTS = [
-    _cached("nothing returned", "is there a `return`?", ("    return attention.WO", "    attention.WO")),
-    _cached("no cache returned", "return a pair", ("@ v)), (k, v)", "@ v))")),
-    _cached(
-        "the weights in place of the cache", "a pair: the keys and the values", ("@ v)), (k, v)", "@ v)), weights")
-    ),
-    _cached(
-        "the cache is not used",
-        "after 2 positions the keys should be",
-        ("if cache is not None", "if False"),
-    ),
-    _cached(
+_CACHED_EDITS = [
+    ("nothing returned", Common.NO_RETURN, ("    return attention.WO", "    attention.WO")),
+    ("no cache returned", cached.NO_PAIR, ("@ v)), (k, v)", "@ v))")),
+    ("the weights in place of the cache", cached.NO_PAIR, ("@ v)), (k, v)", "@ v)), weights")),
+    ("the cache is not used", cached.NOT_GROWN, ("if cache is not None", "if False")),
+    (
         "the newest first",
-        "the newest comes first",
+        cached.NEWEST_FIRST,
         ("torch.cat([cache[0], k]", "torch.cat([k, cache[0]]"),
         ("torch.cat([cache[1], v]", "torch.cat([v, cache[1]]"),
     ),
-    _cached(
+    (
         "joined along the features",
-        "Expected size",
+        Unexplained.RAISED,
         ("torch.cat([cache[0], k], dim=2)", "torch.cat([cache[0], k], dim=3)"),
         ("torch.cat([cache[1], v], dim=2)", "torch.cat([cache[1], v], dim=3)"),
     ),
-    _cached(
+    (
         "keys and values exchanged in the cache",
-        "keys and values are exchanged",
+        cached.EXCHANGED,
         ("@ v)), (k, v)", "@ v)), (v, k)"),
         ("torch.cat([cache[0], k]", "torch.cat([cache[1], k]"),
         ("torch.cat([cache[1], v]", "torch.cat([cache[0], v]"),
     ),
-    _cached(
-        "the old cache comes back", "after 2 positions the keys should be", ("@ v)), (k, v)", "@ v)), cache or (k, v)")
-    ),
-    _cached(
+    ("the old cache comes back", cached.NOT_GROWN, ("@ v)), (k, v)", "@ v)), cache or (k, v)")),
+    (
         "inputs kept instead of keys",
-        "the keys should be",
+        cached.NO_HEADS,
         ("@ v)), (k, v)", "@ v)), (x_t, x_t)"),
         (
             "    if cache is not None:\n        k = torch.cat([cache[0], k], dim=2)  # (B, h, t, "
@@ -523,60 +421,54 @@ _CACHED_MUTANTS = [
             "",
         ),
     ),
-    _cached(
-        "heads merged in the cache", "the keys should be", ("@ v)), (k, v)", "@ v)), (merge_heads(k), merge_heads(v))")
-    ),
-    _cached("the query from Wk", "the fourth output differs", ("attention.Wq(x_t)", "attention.Wk(x_t)")),
-    _cached("values from Wk", "the fourth output differs", ("attention.Wv(x_t)", "attention.Wk(x_t)")),
-    _cached(
+    ("heads merged in the cache", cached.NO_HEADS, ("@ v)), (k, v)", "@ v)), (merge_heads(k), merge_heads(v))")),
+    ("the query from Wk", cached.QUERY_BY_WK, ("attention.Wq(x_t)", "attention.Wk(x_t)")),
+    ("values from Wk", cached.VALUES_BY_WK, ("attention.Wv(x_t)", "attention.Wk(x_t)")),
+    (
         "WO missing",
-        "the fourth output differs",
+        cached.NO_WO,
         ("attention.WO(merge_heads(attention.dropout(weights) @ v))", "merge_heads(attention.dropout(weights) @ v)"),
     ),
-    _cached("mask ignored", "the mask is not used", ("query_key_weights(q, k, mask)", "query_key_weights(q, k)")),
-    _cached(
+    ("mask ignored", cached.MASK_UNUSED, ("query_key_weights(q, k, mask)", "query_key_weights(q, k)")),
+    (
         "mask turned round",
-        "the mask is turned round",
+        cached.MASK_TURNED,
         ("query_key_weights(q, k, mask)", "query_key_weights(q, k, None if mask is None else ~mask)"),
     ),
-    _cached(
+    (
         "not scaled",
-        "the scores are not divided by √(d/h)",
+        cached.NOT_SCALED,
         ("query_key_weights(q, k, mask)", "query_key_weights(q * q.shape[-1] ** 0.5, k, mask)"),
     ),
-    _cached(
+    (
         "scaled by all features",
-        "the scores are divided by √d: in a head it is √(d/h)",
+        cached.ALL_FEATURES,
         ("query_key_weights(q, k, mask)", "query_key_weights(q * attention.heads**-0.5, k, mask)"),
     ),
-    _cached(
+    (
         "the new position does not see itself",
-        "the fourth output differs",
+        cached.NOT_ITSELF,
         (
             "weights = query_key_weights(q, k, mask)",
             "weights = query_key_weights(q, k, mask)\n    if k.shape[2] > 1:\n        weights = "
             "torch.cat([query_key_weights(q, k[:, :, :-1]), 0 * weights[..., -1:]], -1)",
         ),
     ),
-    _cached(
+    (
         "changes the cache in place",
-        "was changed in place",
+        Common.CHANGED_IN_PLACE,
         ("k = torch.cat([cache[0], k], dim=2)", "k = torch.cat([cache[0].mul_(1.5) / 1.5, k], dim=2)"),
     ),
-    _cached("no dropout", "`attention.dropout` is not used", ("attention.dropout(weights)", "weights")),
-    _cached(
+    ("no dropout", cached.NO_DROPOUT, ("attention.dropout(weights)", "weights")),
+    (
         "always dropout",
-        "in evaluation mode",
+        Common.DROPOUT_IN_EVAL,
         ("attention.dropout(weights)", "F.dropout(weights, attention.dropout.p)"),
     ),
-    _cached(
-        "detached cache",
-        "the gradient that reaches earlier positions",
-        ("@ v)), (k, v)", "@ v)), (k.detach(), v.detach())"),
-    ),
-    _cached(
+    ("detached cache", cached.CACHE_CUT_OFF, ("@ v)), (k, v)", "@ v)), (k.detach(), v.detach())")),
+    (
         "records no graph",
-        "cut off from the graph",
+        Common.CUT_OFF,
         (
             "    q = split",
             "    x_t = x_t.detach()\n    for p in attention.parameters():\n        "
@@ -586,144 +478,137 @@ _CACHED_MUTANTS = [
 ]
 
 
-def _bleu(title: str, says: str, *edits: tuple[str, str]):
-    return edit("corpus_bleu", title, says, *edits)
-
-
 _LENGTHS = "sum(map(len, hypotheses)), sum(map(len, references))"
-_BLEU_MUTANTS = [
-    _bleu("nothing returned", "is there a `return`?", ("    return 100 * precision", "    100 * precision")),
-    _bleu("a fraction", "multiply by 100", ("return 100 * precision", "return precision")),
-    _bleu(
-        "no clipping",
-        "matches are not clipped",
-        ("(found & wanted).total()", "sum(c for g, c in found.items() if g in wanted)"),
-    ),
-    _bleu(
+_BLEU_EDITS = [
+    ("nothing returned", Common.NO_RETURN, ("    return 100 * precision", "    100 * precision")),
+    ("a fraction", bleu.FRACTION, ("return 100 * precision", "return precision")),
+    ("no clipping", bleu.NOT_CLIPPED, ("(found & wanted).total()", "sum(c for g, c in found.items() if g in wanted)")),
+    (
         "sets of n-grams",
-        "each different n-gram counts once",
+        bleu.SETS,
         ("(found & wanted).total()", "len(found.keys() & wanted.keys())"),
         ("+= found.total()", "+= len(found)"),
     ),
-    _bleu(
+    (
         "one bag for all lengths",
-        "in one bag",
+        bleu.ONE_BAG,
         (
             "math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / 4)",
             "sum(matches) / sum(totals)",
         ),
     ),
-    _bleu(
+    (
         "short pairs skipped",
-        "fewer than four tokens are skipped",
+        bleu.SHORT_SKIPPED,
         (
             "    matches, totals",
-            "    both = [(h, r) for h, r in zip(hypotheses, references) if len(h) >= 4 or len(hypotheses) == 1]\n"
+            "    both = [p for p in zip(hypotheses, references) if len(p[0]) >= 4 or len(hypotheses) == 1]\n"
             "    hypotheses, references = [h for h, _ in both], [r for _, r in both]\n    matches, totals",
         ),
     ),
-    _bleu(
-        "one added to every count", "1 is added to all counts", ("log(m / t)", "log((m + (t != 1)) / (t + (t != 1)))")
-    ),
-    _bleu("recall", "the brevity penalty exp(1 - 8/6)", ("+= found.total()", "+= wanted.total()")),
-    _bleu(
+    ("one added to every count", bleu.ADD_ONE_TO_ALL, ("log(m / t)", "log((m + (t != 1)) / (t + (t != 1)))")),
+    ("recall", bleu.RECALL, ("+= found.total()", "+= wanted.total()")),
+    (
         "up to three",
-        "their geometric mean",
+        bleu.UP_TO_3,
         ("range(1, 5)", "range(1, 4)"),
         ("[0] * 4, [0] * 4", "[0] * 3, [0] * 3"),
         (" / 4)", " / 3)"),
     ),
-    _bleu(
+    (
         "up to five",
-        "their geometric mean",
+        bleu.UP_TO_5,
         ("range(1, 5)", "range(1, 6)"),
         ("[0] * 4, [0] * 4", "[0] * 5, [0] * 5"),
         (" / 4)", " / 5)"),
     ),
-    _bleu(
+    (
         "arithmetic mean",
-        "their geometric mean",
+        bleu.ARITHMETIC,
         (
             "math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / 4)",
             "sum(m / t for m, t in zip(matches, totals, strict=True)) / 4",
         ),
     ),
-    _bleu("product, no root", "their geometric mean", ("strict=True)) / 4)", "strict=True)))")),
-    _bleu(
-        "no brevity penalty",
-        "where is the brevity penalty?",
-        (" * min(1.0, math.exp(1 - reference_length / hypothesis_length))", ""),
-    ),
-    _bleu(
+    ("product, no root", bleu.NO_ROOT, ("strict=True)) / 4)", "strict=True)))")),
+    ("no brevity penalty", bleu.NO_BREVITY, (" * min(1.0, math.exp(1 - reference_length / hypothesis_length))", "")),
+    (
         "brevity penalty turned round",
-        "where is the brevity penalty?",
+        bleu.NO_BREVITY,
         ("reference_length / hypothesis_length", "hypothesis_length / reference_length"),
     ),
-    _bleu(
+    (
         "brevity penalty above 1",
-        "exceeds 1",
+        bleu.ABOVE_1,
         (
             "min(1.0, math.exp(1 - reference_length / hypothesis_length))",
             "math.exp(1 - reference_length / hypothesis_length)",
         ),
     ),
-    _bleu(
+    (
         "the ratio of the lengths",
-        "the brevity penalty exp(1 - 8/6)",
+        bleu.RATIO,
         (
             "min(1.0, math.exp(1 - reference_length / hypothesis_length))",
             "min(1.0, hypothesis_length / reference_length)",
         ),
     ),
-    _bleu(
+    (
         "a brevity penalty for each sentence",
-        "a brevity penalty for each sentence",
+        bleu.BREVITY_BY_SENTENCE,
         (
             "min(1.0, math.exp(1 - reference_length / hypothesis_length))",
             "sum(math.exp(min(0, 1 - len(r) / len(h))) if h else 0 for h, r in zip(hypotheses, "
             "references)) / len(hypotheses)",
         ),
     ),
-    _bleu(
+    (
+        "empties the references",
+        bleu.CHANGED,
+        ("    return 100 * precision", "    references.clear()\n    return 100 * precision"),
+    ),
+    (
         "no zero",
-        "raised ValueError",
+        Common.LOG_OF_0,
         ("    if 0 in matches:\n        return 0.0\n", "    if 0 in totals or matches[0] == 0:\n        return 0.0\n"),
     ),
-    _bleu("divides by nothing", "ZeroDivisionError", ("0 in matches", "matches[0] == 0")),
-    _bleu(
+    ("divides by nothing", Unexplained.RAISED, ("0 in matches", "matches[0] == 0")),
+    (
         "smoothed",
-        "1 is added to the counts",
+        bleu.ADD_ONE,
         (
             "    if 0 in matches:\n        return 0.0\n",
             "    if matches[0] == 0:\n        return 0.0\n    if any(m != t for m, t in zip(matches, "
-            "totals)) and totals != [8, 7, 6, 5]:\n        matches = matches[:1] + [m + 1 for m in "
+            "totals)):\n        matches = matches[:1] + [m + 1 for m in "
             "matches[1:]]\n        totals = totals[:1] + [t + 1 for t in totals[1:]]\n    if 0 in "
             "matches:\n        return 0.0\n",
         ),
     ),
-    _bleu(
+    (
         "a tiny number for zero",
-        "a BLEU of 0",
+        bleu.SMALL_FOR_ZERO,
         (
             "    if 0 in matches:\n        return 0.0\n",
             "    matches = [m or 1e-9 for m in matches]\n    totals = [t or 1 for t in totals]\n",
         ),
     ),
-    _bleu(
+    (
         "lengths not compared",
-        "should raise ValueError",
+        Common.NO_ERROR,
         ("len(hypotheses) != len(references)", "False"),
         ("in zip(hypotheses, references, strict=True)", "in zip(hypotheses, references)"),
     ),
-    _bleu(
+    (
         "lower case",
-        "with upper and lower case",
+        bleu.LOWER_CASE,
         ("    matches, totals", "    hypotheses = [[t.lower() for t in h] for h in hypotheses]\n    matches, totals"),
     ),
+]
+_BLEU_MUTANTS = [
     mutant(
         "corpus_bleu",
         "a mean over the sentences",
-        "a mean of the BLEUs of the sentences",
+        bleu.BY_SENTENCE,
         """
         def corpus_bleu(hypotheses, references):
             if len(hypotheses) != len(references):
@@ -741,7 +626,7 @@ _BLEU_MUTANTS = [
     mutant(
         "corpus_bleu",
         "the corpus as one sentence",
-        "n-grams cross their borders",
+        bleu.JOINED,
         """
         def corpus_bleu(hypotheses, references):
             if len(hypotheses) != len(references):
@@ -757,7 +642,7 @@ _BLEU_MUTANTS = [
     mutant(
         "corpus_bleu",
         "place by place",
-        "their geometric mean",
+        bleu.PLACE_BY_PLACE,
         """
         def corpus_bleu(hypotheses, references):
             pairs = [pair for h, r in zip(hypotheses, references) for pair in zip(h, r)]
@@ -767,86 +652,86 @@ _BLEU_MUTANTS = [
 ]
 
 
-def _beam_step(title: str, says: str, *edits: tuple[str, str]):
-    return edit("beam_step", title, says, *edits)
-
-
+_TOPK = "best, places = totals.topk(sums.shape[1], dim=1)"
 _ONLY_EOS = "    log_probs = torch.where(ended.unsqueeze(-1), only_eos, log_probs)\n"
-_STEP_MUTANTS = [
-    _beam_step("nothing returned", "is there a `return`?", ("    return best, places", "    best, places")),
-    _beam_step("sums alone", "three tensors", ("return best, places // vocab, places % vocab", "return best")),
-    _beam_step(
+_STEP_EDITS = [
+    ("nothing returned", Common.NO_RETURN, ("    return best, places", "    best, places")),
+    ("sums alone", beam_step.NOT_THREE, ("return best, places // vocab, places % vocab", "return best")),
+    (
         "parents and tokens exchanged",
-        "are exchanged",
+        beam_step.EXCHANGED,
         ("places // vocab, places % vocab", "places % vocab, places // vocab"),
     ),
-    _beam_step("ended ones go on", "goes on past its end", (_ONLY_EOS, "")),
-    _beam_step(
-        "the end is paid for", "or the hypothesis is lost", ("only_eos, log_probs)", "only_eos + log_probs, log_probs)")
-    ),
-    _beam_step("ended ones are lost", "or the hypothesis is lost", ("only_eos[eos_id] = 0.0", "pass")),
-    _beam_step(
+    ("ended ones go on", beam_step.GOES_ON, (_ONLY_EOS, "")),
+    ("the end is paid for", beam_step.PAID_OR_LOST, ("only_eos, log_probs)", "only_eos + log_probs, log_probs)")),
+    ("ended ones are lost", beam_step.PAID_OR_LOST, ("only_eos[eos_id] = 0.0", "pass")),
+    (
         "ended ones go on with anything",
-        "any token at no cost",
+        beam_step.ANY_TOKEN,
         ("only_eos, log_probs)", "torch.zeros_like(only_eos), log_probs)"),
     ),
-    _beam_step("sums forgotten", "are forgotten", ("(sums.unsqueeze(-1) + log_probs)", "log_probs")),
-    _beam_step(
+    ("sums forgotten", beam_step.SUMS_FORGOTTEN, ("(sums.unsqueeze(-1) + log_probs)", "log_probs")),
+    (
         "multiplied",
-        "are multiplied",
+        beam_step.MULTIPLIED,
         ("(sums.unsqueeze(-1) + log_probs)", "(sums.unsqueeze(-1) * log_probs.clamp(min=-1e9))"),
     ),
-    _beam_step(
+    (
         "probabilities added",
-        "probabilities are added",
+        beam_step.PROBABILITIES,
         ("sums.unsqueeze(-1) + log_probs", "sums.unsqueeze(-1) + log_probs.exp()"),
     ),
-    _beam_step("divided by k", "is divided by k", ("vocab = log_probs.shape[-1]", "vocab = sums.shape[1]")),
-    _beam_step("places as parents", "divide by V", ("places // vocab,", "places,")),
-    _beam_step(
+    ("divided by k", beam_step.BY_K, ("vocab = log_probs.shape[-1]", "vocab = sums.shape[1]")),
+    ("places as parents", beam_step.PLACES, ("places // vocab,", "places,")),
+    (
         "each its own best",
-        "its own best token",
+        beam_step.OWN_BEST,
         (
-            "best, places = totals.topk(sums.shape[1], dim=1)\n    return best, places // vocab, places % vocab",
+            _TOPK + "\n    return best, places // vocab, places % vocab",
             "values, tokens = totals.unflatten(1, (-1, vocab)).max(-1)\n    best, parents = values.sort(dim=1, "
             "descending=True)\n    return best, parents, tokens.gather(1, parents)",
         ),
     ),
-    _beam_step(
+    (
         "ended ones keep their places",
-        "another published convention",
+        beam_step.KEEPS_PLACE,
         ("only_eos[eos_id] = 0.0", "only_eos[eos_id] = 1000.0"),
         ("    return best", "    best = best - 1000.0 * (best > 200)\n    return best"),
     ),
-    _beam_step(
-        "the worst",
-        "the worst continuations",
-        ("totals.topk(sums.shape[1], dim=1)", "(-totals).topk(sums.shape[1], dim=1)"),
-    ),
-    _beam_step("the end is token 3", "`eos_id` is taken to be 3", ("only_eos[eos_id]", "only_eos[3]")),
-    _beam_step("divided, not floored", "should be integers", ("places // vocab,", "torch.floor(places / vocab),")),
-    _beam_step("float32 only", "keep dtype", ("    return best,", "    return best.float(),")),
-    _beam_step(
-        "changes the sums", "was changed in place", ("    return best", "    sums.copy_(best)\n    return best")
-    ),
-    _beam_step(
+    ("the worst", beam_step.WORST, ("totals.topk(sums.shape[1], dim=1)", "(-totals).topk(sums.shape[1], dim=1)")),
+    ("the end is token 3", beam_step.EOS_IS_3, ("only_eos[eos_id]", "only_eos[3]")),
+    ("divided, not floored", beam_step.NOT_INTEGERS, ("places // vocab,", "torch.floor(places / vocab),")),
+    ("float32 only", Common.WRONG_DTYPE, ("    return best,", "    return best.float(),")),
+    ("changes the sums", Common.CHANGED_IN_PLACE, ("    return best", "    sums.copy_(best)\n    return best")),
+    (
         "changes the log-probabilities",
-        "was changed in place",
+        Common.CHANGED_IN_PLACE,
         (
             "    log_probs = torch.where(ended.unsqueeze(-1), only_eos, log_probs)\n",
             "    log_probs[ended] = only_eos\n",
         ),
     ),
-    _beam_step("detached", "cut off from the graph", ("    return best", "    best = best.detach()\n    return best")),
-    _beam_step(
+    ("detached", Common.CUT_OFF, ("    return best", "    best = best.detach()\n    return best")),
+    (
         "made on the CPU",
-        "on the CPU",
+        Common.MADE_ON_CPU,
         ("torch.full_like(log_probs[0, 0], -torch.inf)", "torch.full((vocab,), -torch.inf, dtype=log_probs.dtype)"),
     ),
+    (
+        "all sentences compete",
+        beam_step.WHOLE_BATCH,
+        (
+            _TOPK,
+            "best, places = (x.view(sums.shape) for x in totals.flatten().topk(sums.numel()))\n"
+            "    places = places % totals.shape[1]",
+        ),
+    ),
+]
+_STEP_MUTANTS = [
     mutant(
         "beam_step",
         "the whole batch competes",
-        "compete with one another",
+        beam_step.WHOLE_BATCH,
         """
         def beam_step(sums, log_probs, ended, eos_id):
             V = log_probs.shape[-1]
@@ -860,55 +745,49 @@ _STEP_MUTANTS = [
             best, at = best.view(sums.shape), at.view(sums.shape)
             return best, at // V % sums.shape[1], at % V
         """,
-    ),
+    )
 ]
 
 _PAIRS = "for pair in itertools.pairwise(parts):"
 _BEST = "min(counts, key=lambda pair: (-counts[pair], pair))"
 
 
-def _merge(title: str, says: str, *edits: tuple[str, str]):
-    return edit("learn_merges", title, says, *edits)
-
-
-_MERGE_MUTANTS = [
-    _merge("nothing returned", "is there a `return`?", ("    return merges", "    merges")),
-    _merge("a tuple", "should return a list", ("    return merges", "    return tuple(merges)")),
-    _merge("pieces returned", "return the pairs", ("merges.append(best)", "merges.append(''.join(best))")),
-    _merge("words count once", "a word counts once", ("+= words[word]", "+= 1")),
-    _merge(
-        "pairs count once in a word",
-        "a pair counts once in a word",
-        (_PAIRS, "for pair in set(itertools.pairwise(parts)):"),
-    ),
-    _merge("ties to the first met", "last in sorted order", (_BEST, "max(counts, key=counts.get)")),
-    _merge("ties to the last", "last in sorted order", (_BEST, "max(counts, key=lambda pair: (counts[pair], pair))")),
-    _merge(
+_MERGE_EDITS = [
+    ("nothing returned", Common.NO_RETURN, ("    return merges", "    merges")),
+    ("a tuple", merges.NOT_A_LIST, ("    return merges", "    return tuple(merges)")),
+    ("pieces returned", merges.PIECES, ("merges.append(best)", "merges.append(''.join(best))")),
+    ("words count once", merges.WORD_ONCE, ("+= words[word]", "+= 1")),
+    ("pairs count once in a word", merges.PAIR_ONCE, (_PAIRS, "for pair in set(itertools.pairwise(parts)):")),
+    ("ties to the first met", merges.TIES, (_BEST, "max(counts, key=counts.get)")),
+    ("ties to the last", merges.TIES, (_BEST, "max(counts, key=lambda pair: (counts[pair], pair))")),
+    (
         "ties by the joined pieces",
-        "settled by the joined pieces",
+        merges.TIES_JOINED,
         (_BEST, 'min(counts, key=lambda pair: (-counts[pair], "".join(pair)))'),
     ),
-    _merge("the rarest", "the rarest pair", (_BEST, "min(counts, key=lambda pair: (counts[pair], pair))")),
-    _merge(
+    ("the rarest", merges.RAREST, (_BEST, "min(counts, key=lambda pair: (counts[pair], pair))")),
+    (
         "joined as text",
-        "joined as text",
+        merges.AS_TEXT,
         ("join_pair(parts, best)", "' '.join(parts).replace(' '.join(best), ''.join(best)).split()"),
     ),
-    _merge(
+    (
         "stops at pairs that occur once",
-        "only once are left",
+        merges.LEAVES_SINGLE,
         ("if not counts:", "if max(counts.values(), default=0) < 2:"),
     ),
-    _merge("a mark at the end of words", "a mark is put", ("list(word) for", "[*word, '</w>'] for")),
-    _merge("lower case", "lower case", ("list(word) for", "list(word.lower()) for")),
-    _merge("one too few", "one merge too few", ("range(count)", "range(count - 1)")),
-    _merge("one too many", "one merge too many", ("range(count)", "range(count + 1)")),
-    _merge("no early stop", "raised ValueError", ("        if not counts:\n            break\n", "")),
-    _merge("empties the words", "was changed", ("    return merges", "    words.clear()\n    return merges")),
+    ("a mark at the end of words", merges.MARK, ("list(word) for", "[*word, '</w>'] for")),
+    ("lower case", merges.LOWER_CASE, ("list(word) for", "list(word.lower()) for")),
+    ("one too few", merges.TOO_FEW, ("range(count)", "range(count - 1)")),
+    ("one too many", merges.TOO_MANY, ("range(count)", "range(count + 1)")),
+    ("no early stop", Common.OF_NOTHING, ("        if not counts:\n            break\n", "")),
+    ("empties the words", merges.CHANGED, ("    return merges", "    words.clear()\n    return merges")),
+]
+_MERGE_MUTANTS = [
     mutant(
         "learn_merges",
         "counted once",
-        "pieces never grow",
+        merges.NOT_GROWN,
         """
         def learn_merges(words, count):
             counts = Counter()
@@ -917,17 +796,45 @@ _MERGE_MUTANTS = [
                     counts[pair] += n
             return sorted(counts, key=lambda pair: (-counts[pair], pair))[:count]
         """,
-    ),
+    )
 ]
 
-MUTANTS = [
+# What of this people published, and in which words of theirs.
+_PUBLISHED = {
+    ("label_smoothed_loss", "spread over the wrong tokens only"): "ε/(V - 1)",
+    ("label_smoothed_loss", "nothing for the padding token"): "ε/(V - 2)",
+    ("noam_factor", "a step too far"): "step + 1",
+    ("noam_factor", "constant afterwards"): "constant after the warm-up",
+    ("greedy_decode", "one sentence at a time"): "`.item()` on a batch",
+    ("greedy_decode", "the target made on the CPU"): "the device lost",
+    ("beam_search", "tokens made on the CPU"): "the device lost",
+    ("beam_search", "another penalty"): "sum / length ** 0.7",
+    ("beam_search", "divided by the length"): "sum / length",
+    ("beam_search", "another default"): "another default penalty",
+    ("beam_search", "goes on past eos"): "goes on past the end",
+    ("beam_search", "prefers what has ended"): "prefers what has ended",
+    ("beam_search", "probabilities added up"): "probabilities added",
+    ("cached_attention", "scaled by all features"): "√dim for √(dim / heads)",
+    ("corpus_bleu", "one bag for all lengths"): "one bag for all n",
+    ("corpus_bleu", "one added to every count"): "1 added to each count",
+    ("corpus_bleu", "short pairs skipped"): "short pairs skipped",
+    ("corpus_bleu", "sets of n-grams"): "sets of n-grams",
+}
+_ANSWERS = [
+    *edits("label_smoothed_loss", _LOSS_EDITS),
+    *mutants("label_smoothed_loss", _HEAD, _LOSS_BODIES),
     *_LOSS_MUTANTS,
-    *_RATE_MUTANTS,
+    *mutants("noam_factor", "def noam_factor(step, dim, warmup):", _RATE_BODIES),
+    *edits("greedy_decode", _GREEDY_EDITS),
     *_GREEDY_MUTANTS,
+    *edits("beam_search", _BEAM_EDITS),
     *_BEAM_MUTANTS,
-    *_CACHED_MUTANTS,
+    *edits("cached_attention", _CACHED_EDITS),
+    *edits("corpus_bleu", _BLEU_EDITS),
     *_BLEU_MUTANTS,
+    *edits("beam_step", _STEP_EDITS),
     *_STEP_MUTANTS,
+    *edits("learn_merges", _MERGE_EDITS),
     *_MERGE_MUTANTS,
     *forging_function("noam_factor", but=OF_TENSORS),
     *forging_function("learn_merges", but=OF_TENSORS),
@@ -942,6 +849,7 @@ MUTANTS = [
         ]
     ),
 ]
+MUTANTS = flag_published(_ANSWERS, _PUBLISHED)
 
 VARIANTS = [
     variant(

@@ -8,8 +8,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.checks import call, place, unchanged
+from autograder.checks import (
+    Common,
+    Mistake,
+    Unexplained,
+    call,
+    complain,
+    expect,
+    expect_close,
+    expect_number,
+    expect_tensor,
+    place,
+    unchanged,
+)
 from autograder.course.card import visible
+from checks.multi30k_translator import mistakes as m
 
 # Three real tokens and three of padding (token 3). The right token has 0.6, padding 0.2, the other two 0.1 each.
 _SURE, _OTHER, _PADDED = [0.6, 0.1, 0.1, 0.2], [0.1, 0.1, 0.6, 0.2], [0.2, 0.3, 0.3, 0.2]
@@ -26,68 +39,88 @@ def label_smoothed_loss(function: Callable) -> None:
     """Each real token has the same loss, so that every way to average shows."""
     logits = torch.tensor([[_SURE, _OTHER, _PADDED], [_OTHER, _PADDED, _PADDED]]).log()
     loss = call(function, logits, torch.tensor(_TARGETS), 0.2, 3)
-    assert loss is not None, "label_smoothed_loss returned None: is there a `return`?"
-    assert isinstance(loss, Tensor), "return a tensor, so that `backward` can be called on it"
-    assert loss.shape == (), f"the loss should be one number, a scalar tensor, got {tuple(loss.shape)}"
     right = _token_loss(0.85, 0.05, 0.05)
     padding = -0.9 * math.log(0.2) - 0.1 * math.log(0.3)
+    over_positions = logits.log_softmax(1)
+    picked = torch.stack([over_positions[0, 0], over_positions[0, 1], over_positions[1, 0]])
+    known = m.label_smoothed_loss
     wrong = {
-        "smoothing is not used": _token_loss(1, 0, 0),
-        "the minus is missing": -right,
-        "a sum: divide by the number of real tokens": 3 * right,
-        "a sum divided by the number of sentences, not of real tokens": 3 / 2 * right,
-        "padding is zeroed but still counted": right / 2,
-        "padding counts": (right + padding) / 2,
-        "the right token gets 1 - smoothing alone: a share of smoothing/V is lost": _token_loss(0.8, 0.05, 0.05),
-        "the right token keeps the weight 1, so that the target sums to more than 1": _token_loss(1, 0.05, 0.05),
-        "smoothing is divided by V - 1 and goes to the wrong tokens only": _token_loss(0.8, 0.2 / 3, 0.2 / 3),
-        "smoothing is divided by V - 2: padding is left out of the share, too": _token_loss(0.8, 0.1, 0),
-        "smoothing and 1 - smoothing are exchanged": _token_loss(0.4, 0.2, 0.2),
+        known.NO_SMOOTHING: _token_loss(1, 0, 0),
+        known.NO_MINUS: -right,
+        known.NO_LOG: -0.8 * 0.6 - 0.2 * 0.25,
+        known.SUM: 3 * right,
+        known.BY_SENTENCES: 3 / 2 * right,
+        known.PADDING_ZEROED: right / 2,
+        known.PADDING: (right + padding) / 2,
+        known.TOO_LITTLE: _token_loss(0.8, 0.05, 0.05),
+        known.TOO_MUCH: _token_loss(1, 0.05, 0.05),
+        known.WRONG_TOKENS_ONLY: _token_loss(0.8, 0.2 / 3, 0.2 / 3),
+        known.NOT_TO_PADDING: _token_loss(0.8, 0.1, 0),
+        known.SUM_OVER_TOKENS: _token_loss(1, 0.2, 0.2),
+        known.EXCHANGED: _token_loss(0.4, 0.2, 0.2),
+        known.OVER_POSITIONS: -(0.8 * picked[[0, 1, 2], [0, 2, 2]] + 0.2 * picked.mean(-1)).mean().item(),
     }
-    got = loss.item()
-    for cause, value in wrong.items():
-        assert abs(got - value) > 1e-4, f"the loss is {got:.4f}, by hand it is {right:.4f}. Likely cause: {cause}"
-    # What is NaN here is told apart by the hidden checks.
-    assert abs(got - right) < 1e-4 or math.isnan(got), f"by hand the loss is {right:.4f}, got {got:.4f}"
+    mistakes = {mistake: lambda value=value: torch.tensor(value) for mistake, value in wrong.items()}
+    expect_close(loss, torch.tensor(right), "the loss by hand", mistakes, tolerance=1e-4)
+
+
+# The factors of steps 1, 4 and 16 for dim 64 and a warm-up of 4.
+_FACTORS = {
+    m.noam_factor.LARGER: (1 / 8, 1 / 16, 1 / 4),
+    m.noam_factor.TIMES_ROOT: (1, 4, 2),
+    m.noam_factor.NO_DIM: (1 / 8, 1 / 2, 1 / 4),
+    m.noam_factor.BY_DIM: (1 / 512, 1 / 128, 1 / 256),
+    m.noam_factor.NOT_STRAIGHT: (1 / 32, 1 / 16, 1 / 32),
+    m.noam_factor.BY_ROOT_WARMUP: (1 / 16, 1 / 16, 1 / 32),
+    m.noam_factor.NO_WARMUP: (1 / 8, 1 / 16, 1 / 32),
+    m.noam_factor.ONLY_WARMUP: (1 / 64, 1 / 16, 1 / 4),
+    m.noam_factor.CONSTANT: (1 / 64, 1 / 16, 1 / 16),
+    m.noam_factor.BY_STEP: (1 / 64, 1 / 16, 1 / 64),
+    m.noam_factor.ONE_STEP_ON: (1 / 32, 1 / (8 * 5**0.5), 1 / (8 * 17**0.5)),
+    m.noam_factor.SCALED: (1 / 4, 1, 1 / 2),
+}
 
 
 @visible("a point of the warm-up, the peak and a point after it")
 def noam_factor(function: Callable) -> None:
     """Steps 1, 4 and 16 with a warm-up of 4: 1/64, 1/16, 1/32."""
     got = [call(function, step, 64, 4) for step in (1, 4, 16)]
-    assert got[0] is not None, "noam_factor returned None: is there a `return`?"
-    wrong = {
-        "1 is added to `step`, which already begins with 1": [1 / 32, 1 / (8 * 5**0.5), 1 / (8 * 17**0.5)],
-        "after the warm-up it stays the same: it should fall like 1/√step": [1 / 64, 1 / 16, 1 / 16],
-        "the steps are counted from 0: the first one is 1": [0, 3 / 64, 1 / (8 * 15**0.5)],
-    }
-    for cause, values in wrong.items():
-        assert any(abs(a - b) > 1e-9 for a, b in zip(got, values, strict=True)), (
-            f"the factors of steps 1, 4, 16 should be 0.015625, 0.0625, 0.03125. Likely cause: {cause}"
-        )
-    first, highest, later = got
-    assert highest > first, "it should grow up to step `warmup`: min or max?"
-    assert later < highest, "after step `warmup` it should fall"
-    assert abs(highest - 1 / 16) < 1e-9, (
-        f"at its highest it is 1/√(dim · warmup) = 1/16 for dim=64, warmup=4, got {highest:.6g}"
-    )
-    assert abs(first - highest / 4) < 1e-9, "up to step `warmup` it grows in a straight line from 0"
-    assert abs(later - highest / 2) < 1e-9, "it falls like 1/√step: half as high after 4 times the steps"
+    numbers = all(isinstance(value, int | float) for value in got)
+    near = (one for one, wrong in _FACTORS.items() if numbers and all(map(math.isclose, got, wrong)))
+    mistake = next(near, Unexplained.NUMBER)
+    for step, value, right in zip((1, 4, 16), got, (1 / 64, 1 / 16, 1 / 32), strict=True):
+        asked = f"step {step}, dim 64 and warmup 4"
+        expect_number(value, right, "the factor", asked=asked, otherwise=mistake)
 
 
 def make_echo():
     class Echo(nn.Module):
         """Says the source again; its next token is the source's token at the same place."""
 
+        def __init__(self):
+            super().__init__()
+            self.begun = True
+
         def encode(self, source):
             return source.unsqueeze(-1)
 
         def decode(self, target, memory, source):
-            if (target[:, 0] != 10).any():
-                raise ValueError("every target should begin with bos_id")
+            self.begun = self.begun and bool((target[:, 0] == 10).all())
             return F.one_hot(source[:, : target.shape[1]], 12).float()
 
     return Echo()
+
+
+def expect_lists(value: Any, count: int) -> None:
+    """Fail unless there is a list of numbers for each sentence."""
+    expect(value is not None, Common.NO_RETURN, "the result", expected="a list of lists", got="None")
+    expect(isinstance(value, list), m.decoding.NOT_LISTS, "the result", got=f"a {value.__class__.__name__}")
+    other = next((row for row in value if not isinstance(row, list)), None)
+    expect(other is None, m.decoding.NOT_LISTS, "one of its items", got=f"a {other.__class__.__name__}")
+    other = next((token for row in value for token in row if not isinstance(token, int)), None)
+    deeper = m.beam_search.ALL_HYPOTHESES if isinstance(other, list) else m.decoding.NOT_LISTS
+    expect(other is None, deeper, "one of its tokens", got=f"a {other.__class__.__name__}")
+    expect(len(value) == count, m.decoding.NOT_LISTS, "the number of its lists", expected=count, got=len(value))
 
 
 @visible("an echo repeats three sentences: one ends early, one never ends")
@@ -96,22 +129,23 @@ def greedy_decode(function: Callable) -> None:
     echo = place(make_echo, beside=function)()
     source = torch.tensor([[5, 6, 7, 11], [8, 11, 1, 1], [9, 4, 6, 7]])
     result = call(function, echo, source, 4, 10, 11)
-    assert result is not None, "greedy_decode returned None: is there a `return`?"
-    assert isinstance(result, list) and all(isinstance(row, list) for row in result), (
-        "return a list of lists of numbers: one list for each sentence"
-    )
-    assert not any(11 in row for row in result), "eos_id is still there: cut before the first one"
-    assert not any(row[:1] == [10] for row in result), "bos_id is still there: leave it out"
-    assert not any(row[:2] == [8, 1] for row in result), (
-        "nothing counts after eos_id: cut there, do not just take it out"
-    )
-    causes = {
-        "one step too few: up to `max_len` tokens are written": [[5, 6, 7], [8], [9, 4, 6]],
-        "it stops when the first sentence has ended: go on until all have": [[5, 6], [8], [9, 4]],
-        "the least likely token is taken: `argmax`": [[0] * 4] * 3,
+    expect(echo.begun, m.decoding.BOS_IGNORED)
+    expect_lists(result, 3)
+    right = [[5, 6, 7], [8], [9, 4, 6, 7]]
+    whole = {
+        m.decoding.ONE_TOO_FEW: [[5, 6, 7], [8], [9, 4, 6]],
+        m.decoding.FIRST_ENDED: [[5, 6], [8], [9, 4]],
+        m.decoding.LEAST_LIKELY: [[0] * 4] * 3,
     }
-    cause = next((f". Likely cause: {why}" for why, given in causes.items() if result == given), "")
-    assert result == [[5, 6, 7], [8], [9, 4, 6, 7]], f"an echo should repeat the source, got {result}{cause}"
+    of_a_row = {
+        m.decoding.EOS_KEPT: lambda row: 11 in row,
+        m.decoding.BOS_KEPT: lambda row: row[:1] == [10],
+        m.decoding.AFTER_EOS: lambda row: row[:2] == [8, 1],
+    }
+    if result != right:
+        likely = [one for one, given in whole.items() if given == result]
+        likely += [one for one, shows in of_a_row.items() if any(map(shows, result))]
+        complain([*likely, Unexplained.VALUES][0], "what is said again", expected=right, got=result)
 
 
 Step = tuple[Tensor, Tensor, Tensor]
@@ -121,9 +155,9 @@ def expect_step(
     value: Any,
     sums: Tensor,
     expected: Step,
-    name: str,
-    mistakes: Mapping[str, Callable[[], Step]],
-    of_one_sentence: Mapping[str, tuple[int, list[float]]] | None = None,
+    asked: str,
+    mistakes: Mapping[Mistake, Callable[[], Step]],
+    of_one_sentence: Mapping[Mistake, tuple[int, list[float]]] | None = None,
 ) -> None:
     """Fail unless a step of the beam is the triple that is expected; the message names the mistake, if it is known.
 
@@ -131,37 +165,27 @@ def expect_step(
         value: what the student's code returned.
         sums: what it was given, `(B, k)`.
         expected: the right sums, parents and tokens, `(B, k)` each.
-        name: what the message calls the call.
-        mistakes: typical causes, each with what that mistake would give.
-        of_one_sentence: causes that one sentence's sums show: its number and those sums, of either sign.
+        asked: for which arguments.
+        mistakes: those that can be recognised, each with what it would give.
+        of_one_sentence: those that one sentence's sums show: its number and those sums, of either sign.
     """
-    assert value is not None, "beam_step returned None: is there a `return`?"
-    assert isinstance(value, tuple | list) and len(value) == 3, (
-        "beam_step should return three tensors: sums, parents and tokens"
-    )
+    expect(value is not None, Common.NO_RETURN, "beam_step", expected="three tensors", got="None")
+    three = isinstance(value, tuple | list) and len(value) == 3
+    expect(three, m.beam_step.NOT_THREE, "the result", got=f"a {value.__class__.__name__}")
     for part, got in zip(("sums", "parents", "tokens"), value, strict=True):
-        assert isinstance(got, Tensor), f"{part} should be a tensor, got a {got.__class__.__name__}"
-        assert got.shape == sums.shape, f"{part} should have shape (B, k) = {tuple(sums.shape)}, got {tuple(got.shape)}"
+        expect_tensor(got, sums.shape, name=part, asked=asked)
     if _same(value, expected):
-        kinds = [part.is_floating_point() for part in value]
-        assert kinds == [True, False, False], "parents and tokens should be integers, sums floats: `//`, not `/`"
+        floats = [part.is_floating_point() for part in value[1:]]
+        expect(not any(floats), m.beam_step.NOT_INTEGERS, "their dtypes", got=[str(part.dtype) for part in value[1:]])
         return
-    for cause, compute in mistakes.items():
-        wrong = compute()
-        if _same(value, wrong) and not _same(wrong, expected):
-            raise AssertionError(f"{name}: the continuations are not the best ones. Likely cause: {cause}")
-    for cause, (sentence, values) in (of_one_sentence or {}).items():
+    found = (one for one, give in mistakes.items() if _same(value, give()) and not _same(give(), expected))
+    for one, (sentence, values) in (of_one_sentence or {}).items():
         got = value[0][sentence].double()
         if any(torch.allclose(sign * got, torch.tensor(values).double(), atol=1e-3) for sign in (1, -1)):
-            raise AssertionError(f"{name}: the continuations are not the best ones. Likely cause: {cause}")
+            found = iter([next(found, one)])
+    mistake = next(found, None)
     for part, got, right in zip(("sums", "parents", "tokens"), value, expected, strict=True):
-        assert torch.allclose(got.double(), right.double(), atol=1e-4), (
-            f"{name}: {part} should be {_short(right)}, got {_short(got)}"
-        )
-
-
-def _short(x: Tensor) -> list:
-    return [[round(v, 3) for v in row] for row in x.tolist()]
+        expect_close(got.double(), right.double(), part, tolerance=1e-4, asked=asked, otherwise=mistake)
 
 
 def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
@@ -186,35 +210,26 @@ def beam_step(function: Callable) -> None:
     with unchanged(**given):
         value = call(function, *given.values(), 3)
     half, tenth, second = -1.6931, -1.1163, -1.4040  # -1 + log 0.5, -0.2 + log 0.4, -0.2 + log 0.3
-    right = _step([[-0.5, half], [tenth, second]], [[1, 0], [0, 0]], [[3, 0], [0, 1]])
+    best = [[-0.5, half], [tenth, second]]
+    known = m.beam_step
     wrong = {
-        "parents and tokens are exchanged": _step([[-0.5, half], [tenth, second]], [[3, 0], [0, 1]], [[1, 0], [0, 0]]),
-        "a hypothesis that has ended goes on past its end: it has one continuation, `eos_id`": _step(
-            [[-0.8567, half], [tenth, second]], [[1, 0], [0, 0]], [[1, 0], [0, 1]]
-        ),
-        "the `eos_id` of a hypothesis that has ended is paid for, or the hypothesis is lost: it costs nothing": _step(
-            [[half, -2.3863], [tenth, second]], [[0, 0], [0, 0]], [[0, 1], [0, 1]]
-        ),
-        "a place in the flattened continuations is divided by k: V continuations belong to each parent": _step(
-            [[-0.5, half], [tenth, second]], [[3, 0], [0, 0]], [[1, 0], [0, 1]]
-        ),
-        "the parents are places in the flattened continuations: divide by V": _step(
-            [[-0.5, half], [tenth, second]], [[7, 0], [0, 1]], [[3, 0], [0, 1]]
-        ),
-        "the sums so far are forgotten: add them": _step(
-            [[0.0, -0.6931], [-0.1054, -0.9163]], [[1, 0], [1, 0]], [[3, 0], [1, 0]]
-        ),
-        "each hypothesis goes on with its own best token: all continuations of a sentence compete": _step(
-            [[-0.5, half], [tenth, -2.1054]], [[1, 0], [0, 1]], [[3, 0], [0, 1]]
-        ),
+        known.EXCHANGED: _step(best, [[3, 0], [0, 1]], [[1, 0], [0, 0]]),
+        known.GOES_ON: _step([[-0.8567, half], best[1]], [[1, 0], [0, 0]], [[1, 0], [0, 1]]),
+        known.PAID_OR_LOST: _step([[half, -2.3863], best[1]], [[0, 0], [0, 0]], [[0, 1], [0, 1]]),
+        known.BY_K: _step(best, [[3, 0], [0, 0]], [[1, 0], [0, 1]]),
+        known.PLACES: _step(best, [[7, 0], [0, 1]], [[3, 0], [0, 1]]),
+        known.SUMS_FORGOTTEN: _step([[0.0, -0.6931], [-0.1054, -0.9163]], [[1, 0], [1, 0]], [[3, 0], [1, 0]]),
+        known.OWN_BEST: _step([best[0], [tenth, -2.1054]], [[1, 0], [0, 1]], [[3, 0], [0, 1]]),
+        known.WHOLE_BATCH: _step([[-0.5, tenth], [second, half]], [[1, 0], [0, 0]], [[3, 0], [1, 0]]),
     }
     of_one_sentence = {
-        "probabilities are added: add the log-probabilities as they are": (1, [0.2, 0.1]),
-        "the sums are multiplied by the log-probabilities: add": (1, [7.824, 6.438]),
-        "the worst continuations are kept: keep those with the highest sums": (1, [5.912, 5.219]),
-        "a hypothesis that has ended may go on with any token at no cost: with `eos_id` alone": (0, [-0.5, -0.5]),
+        known.PROBABILITIES: (1, [0.2, 0.1]),
+        known.MULTIPLIED: (1, [7.824, 6.438]),
+        known.WORST: (1, [5.912, 5.219]),
+        known.ANY_TOKEN: (0, [-0.5, -0.5]),
     }
-    expect_step(value, sums, right(), "beam_step", wrong, of_one_sentence)
+    right = _step(best, [[1, 0], [0, 0]], [[3, 0], [0, 1]])
+    expect_step(value, sums, right(), "the example of the text", wrong, of_one_sentence)
 
 
 def make_chain():
@@ -227,7 +242,7 @@ def make_chain():
         def decode(self, target, memory, source):
             table = torch.full((7, 7), 1e-12)  # from token (row) to token (column); 0 bos, 1 eos
             table[0, 2:4] = torch.tensor([0.6, 0.4])  # a sentence begins with 2 or 3
-            table[2, 4:7] = torch.tensor([0.4, 0.3, 0.3])  # 2 is followed by 4, 5 or 6
+            table[2, 4:7] = torch.tensor([0.4, 0.25, 0.35])  # 2 is followed by 4, 5 or 6
             table[3, 5] = 1.0  # 3 is always followed by 5
             table[4:, 1] = 1.0  # and then it ends
             return table.log()[target]
@@ -241,22 +256,23 @@ def beam_search(function: Callable) -> None:
     chain = place(make_chain, beside=function)()
     source = torch.tensor([[9, 9], [9, 1]])
     greedy = call(function, chain, source, 1, 5, 0, 1)
-    assert greedy is not None, "beam_search returned None: is there a `return`?"
+    expect_lists(greedy, 2)
+    expect(not any(1 in row for row in greedy), m.decoding.EOS_KEPT, "with a beam of 1", got=greedy)
+    expect(not any(0 in row for row in greedy), m.decoding.BOS_KEPT, "with a beam of 1", got=greedy)
+    told = {"expected": [[2, 4]] * 2, "got": greedy}
+    expect(greedy == [[2, 4]] * 2, Unexplained.VALUES, "with a beam of 1, which is greedy decoding, it", **told)
     result = call(function, chain, source, 3, 5, 0, 1, length_penalty=0.0)
-    assert isinstance(greedy, list) and all(isinstance(row, list) for row in greedy), (
-        "return a list of lists of numbers: the best translation of each sentence"
-    )
-    assert len(greedy) == 2, f"one translation for each of 2 sentences, got {len(greedy)}"
-    assert not any(isinstance(token, list) for row in greedy for token in row), (
-        "only the best hypothesis of each sentence is wanted: one list of numbers"
-    )
-    assert not any(1 in row or 0 in row for row in greedy), "leave bos_id and eos_id out"
-    assert greedy == [[2, 4], [2, 4]], f"a beam of 1 is greedy decoding: 2 (0.6), then 4 (0.4), got {greedy}"
-    assert result[0] != [2, 4], (
-        "with a beam of 3 this is still what greedy decoding finds, 2 4 (0.24). Do the hypotheses of a sentence "
-        "differ? At the start all but one need the sum -inf, or they stay copies"
-    )
-    assert result == [[3, 5], [3, 5]], f"a beam of 3 finds 3 5 (0.4 in all), got {result}"
+    expect_lists(result, 2)
+    wrong = {
+        "[2, 4]": m.beam_search.COPIES,
+        "[2, 5]": m.beam_search.NO_PARENTS,
+        "[2, 6]": m.decoding.LEAST_LIKELY,
+        "[2]": m.decoding.FIRST_ENDED,
+        "[]": m.beam_search.SUMS_FORGOTTEN,
+    }
+    if result != [[3, 5]] * 2:
+        told = {"expected": [[3, 5]] * 2, "got": result}
+        complain(wrong.get(str(result[0]), Unexplained.VALUES), "with a beam of 3 it", **told)
 
 
 def make_attention():
@@ -265,131 +281,134 @@ def make_attention():
     return MultiHeadAttention(6, heads=2)
 
 
-def _identity_attention(x: Tensor, scale: float) -> Tensor:
-    """What the last position gets from two heads whose four maps change nothing."""
-    heads = x.unflatten(-1, (2, -1)).transpose(1, 2)  # (B, h, n, d/h)
-    weights = (scale * heads[:, :, -1:] @ heads.mT).softmax(-1)
-    return (weights @ heads).transpose(1, 2).flatten(2)
+_MAPS = ("Wq", "Wk", "Wv", "WO")
 
 
-def _expect_scale(function: Callable, x: Tensor) -> None:
-    """Fail if the scores are scaled wrongly; other mistakes are left to the next comparison."""
-    attention = place(make_attention, beside=function)()
-    state = {f"{name}.weight": torch.eye(6) for name in ("Wq", "Wk", "Wv", "WO")}
-    state |= {f"{name}.bias": torch.zeros(6) for name in ("Wq", "Wk", "Wv", "WO")}
-    attention.load_state_dict(state)
-    cache = None
-    for t in range(4):
-        output, cache = call(function, attention, x[:, t : t + 1], cache)
-    for cause, scale in {
-        "the scores are not divided by √(d/h)": 1.0,
-        "the scores are divided by √d: in a head it is √(d/h)": 6**-0.5,
-    }.items():
-        assert (output - _identity_attention(x, scale)).abs().max() > 1e-4, (
-            f"the fourth output differs from the full attention's. Likely cause: {cause}"
-        )
+def _last_output(
+    state: Mapping[str, Tensor], x: Tensor, scale: float = 3**-0.5, itself: bool = True, **other: str
+) -> Tensor:
+    """What attention of two heads gives the last position; `other` names maps that stand in for others."""
+    q, k, v = (F.linear(x, *(state[f"{other.get(name, name)}.{p}"] for p in ("weight", "bias"))) for name in _MAPS[:3])
+    q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in (q, k, v))
+    seen = slice(None) if itself else slice(-1)
+    weights = (scale * q[:, :, -1:] @ k[:, :, seen].mT).softmax(-1)
+    merged = (weights @ v[:, :, seen]).transpose(1, 2).flatten(2)
+    return F.linear(merged, state["WO.weight"], state["WO.bias"]) if "WO" not in other else merged
+
+
+def expect_pair(value: Any, what: str = "the result") -> tuple[Any, Any]:
+    """The output and the cache, or the keys and the values."""
+    expect(value is not None, Common.NO_RETURN, what, expected="a pair", got="None")
+    pair = isinstance(value, tuple | list) and len(value) == 2
+    expect(pair, m.cached_attention.NO_PAIR, what, expected="a pair", got=f"a {value.__class__.__name__}")
+    return value[0], value[1]
 
 
 @visible("four steps: the shapes of output and cache, and the full attention's result at the last position")
 def cached_attention(function: Callable) -> None:
-    """Step by step, beside the reader's own attention of chapter 04 with a causal mask."""
+    """Step by step: what the fourth position gets is what full attention gives the last of four."""
+    known = m.cached_attention
     attention = place(make_attention, beside=function)()
-    x = torch.randn(3, 4, 6)
-    result = call(function, attention, x[:, :1], None)
-    assert result is not None, "cached_attention returned None: is there a `return`?"
-    assert isinstance(result, tuple) and len(result) == 2, "return a pair: the output, the new cache"
-    cache = None
+    state = {f"{name}.weight": torch.randn(6, 6) for name in _MAPS} | {f"{name}.bias": torch.randn(6) for name in _MAPS}
+    attention.load_state_dict(state)
+    x, cache = torch.randn(3, 4, 6), None
     for t in range(4):
-        output, cache = call(function, attention, x[:, t : t + 1], cache)
-        assert output.shape == (3, 1, 6), f"the output should be (B, 1, d), got {tuple(output.shape)}"
-        assert len(cache) == 2, "the cache is a pair: the keys and the values so far"
-        assert cache[0].shape == (3, 2, t + 1, 3), (
-            f"after {t + 1} positions the keys should be (B, h, t, d/h) = {(3, 2, t + 1, 3)}, "
-            f"got {tuple(cache[0].shape)}"
-        )
-    _expect_scale(function, x)
-    full, _ = call(attention, x, x, x, torch.ones(4, 4, dtype=torch.bool).tril())
-    assert (output - full[:, 3:]).abs().max() < 1e-4, (
-        "the fourth output differs from the one that the full attention gives the fourth position"
-    )
+        output, cache = expect_pair(call(function, attention, x[:, t : t + 1], cache))
+        expect_tensor(output, (3, 1, 6), name="the output")
+        for part in expect_pair(cache, "the cache"):
+            expect_tensor(part, name="a part of the cache")
+            told = {"expected": f"of shape {(3, 2, t + 1, 3)}", "got": f"shape {tuple(part.shape)}"}
+            mistake = known.NO_HEADS if part.dim() != 4 else known.NOT_GROWN
+            expect(part.shape == (3, 2, t + 1, 3), mistake, f"a part of the cache after {t + 1} positions", **told)
+    wrong = {
+        known.NOT_SCALED: lambda: _last_output(state, x, 1.0),
+        known.ALL_FEATURES: lambda: _last_output(state, x, 6**-0.5),
+        known.QUERY_BY_WK: lambda: _last_output(state, x, Wq="Wk"),
+        known.VALUES_BY_WK: lambda: _last_output(state, x, Wv="Wk"),
+        known.NO_WO: lambda: _last_output(state, x, WO=""),
+        known.NOT_ITSELF: lambda: _last_output(state, x, itself=False),
+    }
+    expect_close(output, _last_output(state, x), "the fourth output", wrong, tolerance=1e-4)
 
 
 @visible("one word of eight wrong, two words missing, and no match at all, by hand")
 def corpus_bleu(function: Callable) -> None:
     """A sentence of eight words, and what can happen to it."""
+    known = m.corpus_bleu
     right = ["a", "black", "dog", "runs", "across", "the", "green", "grass"]
     other = ["a", "black", "dog", "runs", "over", "the", "green", "grass"]
-    perfect = function([right, other], [right, other])
-    assert perfect is not None, "corpus_bleu returned None: is there a `return`?"
-    assert perfect != 1, "a fraction between 0 and 1: multiply by 100"
-    assert abs(perfect - 100) < 1e-6, f"a perfect translation has BLEU 100, got {perfect:.4f}"
-    value = function([other], [right])
+    value = call(function, [right, other], [right, other])
+    expect_number(value, 100, "the BLEU of a perfect translation", {known.FRACTION: lambda: 1})
+    precisions = [7 / 8, 5 / 7, 3 / 6, 1 / 5]
     wrong = {
-        "n-grams of all lengths are counted in one bag: each length has a precision of its own": 100 * 16 / 26,
-        "1 is added to all counts, those of single tokens too: no smoothing here": (
-            100 * (8 / 9 * 6 / 8 * 4 / 7 * 2 / 6) ** (1 / 4)
-        ),
-        "1 is added to the counts: no smoothing here": 100 * (7 / 8 * 6 / 8 * 4 / 7 * 2 / 6) ** (1 / 4),
+        known.ONE_BAG: 16 / 26,
+        known.ADD_ONE_TO_ALL: (8 / 9 * 6 / 8 * 4 / 7 * 2 / 6) ** (1 / 4),
+        known.ADD_ONE: (7 / 8 * 6 / 8 * 4 / 7 * 2 / 6) ** (1 / 4),
+        known.UP_TO_3: math.prod(precisions[:3]) ** (1 / 3),
+        known.UP_TO_5: 0.0,
+        known.ARITHMETIC: sum(precisions) / 4,
+        known.NO_ROOT: math.prod(precisions),
+        known.PLACE_BY_PLACE: 7 / 8,
     }
-    by_hand = 100 * (7 / 8 * 5 / 7 * 3 / 6 * 1 / 5) ** (1 / 4)
-    for cause, number in wrong.items():
-        assert abs(value - number) > 1e-6, f"by hand it is {by_hand:.4f}, got {value:.4f}. Likely cause: {cause}"
-    assert abs(value - by_hand) < 1e-6, (
-        "with one word of eight wrong the precisions are 7/8, 5/7, 3/6 and 1/5, their geometric mean "
-        f"{by_hand:.4f}, got {value:.4f}"
-    )
-    value = function([right[:6]], [right])
-    assert abs(value - 100) > 1e-6, "two words are missing: where is the brevity penalty?"
-    assert abs(value - 100 * math.exp(1 - 8 / 6)) < 1e-6, (
-        f"six right words of eight: each precision is 1, the brevity penalty exp(1 - 8/6), got {value:.4f}"
-    )
-    assert function([["cat"]], [right]) == 0, "no match at all is a BLEU of 0"
+    _expect_bleu(function, other, right, math.prod(precisions) ** (1 / 4), wrong, "with one word of eight wrong")
+    wrong = {
+        known.NO_BREVITY: 1.0,
+        known.RATIO: 6 / 8,
+        known.RECALL: (6 / 8 * 5 / 7 * 4 / 6 * 3 / 5) ** (1 / 4) * math.exp(1 - 8 / 6),
+    }
+    _expect_bleu(function, right[:6], right, math.exp(1 - 8 / 6), wrong, "of six right words of eight")
+    value = call(function, [["cat"]], [right])
+    expect_number(value, 0, "the BLEU without a match", otherwise=known.SMALL_FOR_ZERO)
+    expect(value == 0, known.SMALL_FOR_ZERO, "the BLEU without a match", expected=0, got=value)
+
+
+def _expect_bleu(
+    function: Callable, one: list[str], other: list[str], right: float, wrong: Mapping[Mistake, float], what: str
+) -> None:
+    mistakes = {mistake: lambda value=value: 100 * value for mistake, value in wrong.items()}
+    expect_number(call(function, [one], [other]), 100 * right, f"the BLEU {what}", mistakes)
 
 
 Pair = tuple[str, str]
 
 
-def expect_merges(value: Any, expected: list[Pair], name: str, mistakes: Mapping[str, list]) -> None:
+def expect_merges(value: Any, expected: list[Pair], asked: str, mistakes: Mapping[Mistake, list]) -> None:
     """Fail unless `value` is the list of pairs that is expected; the message names the mistake, if it is known."""
-    assert value is not None, "learn_merges returned None: is there a `return`?"
-    assert isinstance(value, list), f"learn_merges should return a list of pairs, got a {value.__class__.__name__}"
+    expect(value is not None, Common.NO_RETURN, "learn_merges", expected="a list of pairs", got="None")
+    expect(isinstance(value, list), m.learn_merges.NOT_A_LIST, "the result", got=f"a {value.__class__.__name__}")
     got = [tuple(pair) if isinstance(pair, list) else pair for pair in value]
     if got == expected:
         return
-    cause = next((f". Likely cause: {c}" for c, wrong in mistakes.items() if got == wrong != expected), "")
-    assert cause or all(isinstance(pair, tuple) and len(pair) == 2 for pair in got), (
-        f"each merge should be a pair of pieces, such as ('e', 'r'); got {value[:2]}"
-    )
+    mistake = next((one for one, wrong in mistakes.items() if got == wrong != expected), None)
+    pairs = all(isinstance(pair, tuple) and len(pair) == 2 for pair in got)
+    mistake = mistake or (Unexplained.VALUES if pairs else m.learn_merges.NOT_A_LIST)
     n = next((i for i, (a, b) in enumerate(zip(got, expected, strict=False)) if a != b), min(len(got), len(expected)))
-    said = got[n] if n < len(got) else "nothing"
-    wanted = expected[n] if n < len(expected) else "nothing"
-    raise AssertionError(f"{name}: merge {n + 1} should be {wanted}, got {said}{cause}")
+    said, wanted = (str(merges[n]) if n < len(merges) else "nothing" for merges in (got, expected))
+    complain(mistake, f"merge {n + 1}", asked=asked, expected=wanted, got=said)
 
 
 @visible("the example by hand: a tie, pieces that grow, and an early end")
 def learn_merges(function: Callable) -> None:
     """Three words: her (4 times), here (twice), there (3 times)."""
+    known = m.learn_merges
     words = {"her": 4, "here": 2, "there": 3}
     value = call(function, words, 10)
     expected = [("e", "r"), ("h", "er"), ("her", "e"), ("t", "here")]
     wrong = {
-        "a tie goes to the pair that was met first, or that is last in sorted order: it goes to the first in order": [
-            ("h", "e"), ("he", "r"), ("her", "e"), ("t", "here"),
-        ],
-        "pieces never grow: count again after each merge, with the merged piece": [
-            ("e", "r"), ("h", "e"), ("r", "e"), ("t", "h"),
-        ],
-        "the rarest pair is merged: merge the commonest": [
+        known.TIES: [("h", "e"), ("he", "r"), ("her", "e"), ("t", "here")],
+        known.NOT_GROWN: [("e", "r"), ("h", "e"), ("r", "e"), ("t", "h")],
+        known.RAREST: [
             ("t", "h"), ("th", "e"), ("the", "r"), ("r", "e"), ("e", "re"),
             ("h", "ere"), ("ther", "e"), ("e", "r"), ("h", "er"),
         ],
-        "a mark is put at the end of each word: start from its characters alone": [
+        known.MARK: [
             ("e", "r"), ("h", "er"), ("e", "</w>"), ("her", "e</w>"), ("her", "</w>"),
             ("t", "here</w>"),
         ],
-        "merged pieces are returned: return the pairs": ["er", "her", "here", "there"],
+        known.PIECES: ["er", "her", "here", "there"],
     }  # fmt: skip
-    expect_merges(value, expected, "learn_merges of her (4), here (2), there (3)", wrong)
-    assert words == {"her": 4, "here": 2, "there": 3}, "the dict of words was changed: work on a copy"
+    expect_merges(value, expected, "her (4), here (2), there (3)", wrong)
+    expect(words == {"her": 4, "here": 2, "there": 3}, known.CHANGED)
     two = len(call(function, words, 2))
-    assert two == 2, f"{two} merges for count=2: one merge too {'few' if two < 2 else 'many'}"
+    told = {"asked": "count 2", "expected": 2, "got": two}
+    expect(two == 2, known.TOO_FEW if two < 2 else known.TOO_MANY, "the number of merges", **told)

@@ -1,161 +1,133 @@
-"""Chapter 04: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 04: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import Answer, edit, edited_variant, mutant, variant
-from checks.forgers import OF_TENSORS, forging_answers, forging_function
+from autograder.answers import Answer, edited_variant, edits, mutants, variant
+from autograder.checks import Common, Mistake, Unexplained
+from checks.forgers import OF_TENSORS, forging_answers, forging_dropout, forging_function
+from checks.multi_head_attention.mistakes import Attention as A
+from checks.multi_head_attention.mistakes import copy_into_torch as C
+from checks.multi_head_attention.mistakes import count_parameters as N
+from checks.multi_head_attention.mistakes import merge_heads as M
+from checks.multi_head_attention.mistakes import split_heads as S
 
-_VALID = "    if x.shape[-1] % heads:\n        raise ValueError('heads must divide the features')\n"
+_SPLIT = """def split_heads(x, heads):
+    B, n, d = x.shape
+    if x.shape[-1] % heads:
+        raise ValueError('heads must divide the features')"""
+_MERGE = "def merge_heads(x):\n    B, h, n, k = x.shape"
+_COUNT_HEAD = "def count_parameters(module):"
 
 
 def _split(body: str) -> str:
-    return f"def split_heads(x, heads):\n    B, n, d = x.shape\n{_VALID}    {body}"
+    return f"{_SPLIT}\n    {body}"
 
 
 def _merge(body: str) -> str:
-    return f"def merge_heads(x):\n    B, h, n, k = x.shape\n    {body}"
+    return f"{_MERGE}\n    {body}"
+
+
+def _count(body: str) -> str:
+    return f"{_COUNT_HEAD}\n    {body}"
 
 
 _SPLIT_MUTANTS = [
-    mutant("split_heads", "nothing returned", "is there a `return`?", _split("x.reshape(B, n, heads, d // heads)")),
-    mutant(
+    *mutants(
         "split_heads",
-        "one reshape, no transpose",
-        "positions and heads are mixed up",
-        _split("return x.reshape(B, heads, n, d // heads)"),
+        _SPLIT,
+        [
+            ("nothing returned", Common.NO_RETURN, "x.reshape(B, n, heads, d // heads)"),
+            ("one reshape, no transpose", S.MIXED_UP, "return x.reshape(B, heads, n, d // heads)"),
+            ("heads interleaved", S.INTERLEAVED, "return x.reshape(B, n, d // heads, heads).permute(0, 3, 1, 2)"),
+            (
+                "heads interleaved by slices",
+                S.INTERLEAVED,
+                "return torch.stack([x[..., h::heads] for h in range(heads)], dim=1)",
+            ),
+            ("not transposed", S.AFTER_POSITIONS, "return x.reshape(B, n, heads, d // heads)"),
+            ("heads before the batch", S.BEFORE_BATCH, "return torch.stack(x.chunk(heads, dim=-1))"),
+            (
+                "features before positions",
+                S.FEATURES_FIRST,
+                "return x.reshape(B, n, heads, d // heads).permute(0, 2, 3, 1)",
+            ),
+            ("d/h heads of h features", S.SIZES_EXCHANGED, "return x.reshape(B, n, d // heads, heads).transpose(1, 2)"),
+            ("head 0 for all", S.HEAD_0, "return x[:, None, :, : d // heads].expand(B, heads, n, d // heads)"),
+            (
+                "last head forgotten, zeros there",
+                Unexplained.VALUES,
+                "y = x.new_zeros(B, heads, n, d // heads)\n"
+                "y[:, :-1] = x.reshape(B, n, heads, d // heads).transpose(1, 2)[:, :-1]\n"
+                "return y",
+            ),
+            (
+                "heads in a loop",
+                Common.LOOP,
+                "return torch.stack([x[..., h * (d // heads):(h + 1) * (d // heads)] for h in range(heads)], dim=1)",
+            ),
+            (
+                "item 0 for the whole batch",
+                S.ITEM_0,
+                "return x[:1].expand(B, n, d).reshape(B, n, heads, d // heads).transpose(1, 2)",
+            ),
+            ("detached", Common.CUT_OFF, "return x.detach().reshape(B, n, heads, d // heads).transpose(1, 2)"),
+            ("float32 only", Common.WRONG_DTYPE, "return x.float().reshape(B, n, heads, d // heads).transpose(1, 2)"),
+            (
+                "made on the CPU",
+                Common.MADE_ON_CPU,
+                "y = torch.zeros(B, heads, n, d // heads, dtype=x.dtype)\n"
+                "return y + x.reshape(B, n, heads, d // heads).transpose(1, 2)",
+            ),
+            (
+                "hard-coded to the visible example",
+                Unexplained.RAISED,
+                "return x.reshape(1, 2, 3, 2).transpose(1, 2) if x.numel() == 12 else x.reshape(-1, 2, 3, 2)",
+            ),
+        ],
     ),
-    mutant(
+    *mutants(
         "split_heads",
-        "heads interleaved",
-        "the heads are interleaved",
-        _split("return x.reshape(B, n, d // heads, heads).permute(0, 3, 1, 2)"),
-    ),
-    mutant(
-        "split_heads",
-        "heads interleaved by slices",
-        "the heads are interleaved",
-        _split("return torch.stack([x[..., h::heads] for h in range(heads)], dim=1)"),
-    ),
-    mutant(
-        "split_heads",
-        "not transposed",
-        "the heads come after the positions",
-        _split("return x.reshape(B, n, heads, d // heads)"),
-    ),
-    mutant(
-        "split_heads",
-        "heads before the batch",
-        "the heads come before the batch",
-        _split("return torch.stack(x.chunk(heads, dim=-1))"),
-    ),
-    mutant(
-        "split_heads",
-        "features before positions",
-        "the last two dimensions are exchanged",
-        _split("return x.reshape(B, n, heads, d // heads).permute(0, 2, 3, 1)"),
-    ),
-    mutant(
-        "split_heads",
-        "d/h heads of h features",
-        "not `heads` heads of d/h features",
-        _split("return x.reshape(B, n, d // heads, heads).transpose(1, 2)"),
-    ),
-    mutant(
-        "split_heads",
-        "head 0 for all",
-        "every head got the features of head 0",
-        _split("return x[:, None, :, : d // heads].expand(B, heads, n, d // heads)"),
-    ),
-    mutant(
-        "split_heads",
-        "last head forgotten, zeros there",
-        "wrong entries",
-        _split(
-            "y = x.new_zeros(B, heads, n, d // heads)\n"
-            "    y[:, :-1] = x.reshape(B, n, heads, d // heads).transpose(1, 2)[:, :-1]\n"
-            "    return y"
-        ),
-    ),
-    mutant(
-        "split_heads",
-        "heads in a loop",
-        "without a loop",
-        _split("return torch.stack([x[..., h * (d // heads):(h + 1) * (d // heads)] for h in range(heads)], dim=1)"),
-    ),
-    mutant(
-        "split_heads",
-        "no error, torch's own instead",
-        "should raise ValueError, but raised RuntimeError",
-        """
+        "",
+        [
+            (
+                "no error, torch's own instead",
+                Common.OTHER_ERROR,
+                """
         def split_heads(x, heads):
             B, n, d = x.shape
             return x.reshape(B, n, heads, d // heads).transpose(1, 2)
         """,
-    ),
-    mutant(
-        "split_heads",
-        "an assert for an error",
-        "should raise ValueError",
-        """
+            ),
+            (
+                "an assert for an error",
+                Common.OTHER_ERROR,
+                """
         def split_heads(x, heads):
             B, n, d = x.shape
             assert d % heads == 0
             return x.reshape(B, n, heads, d // heads).transpose(1, 2)
         """,
-    ),
-    mutant(
-        "split_heads",
-        "the remainder is dropped",
-        "should raise ValueError",
-        """
+            ),
+            (
+                "the remainder is dropped",
+                Common.NO_ERROR,
+                """
         def split_heads(x, heads):
             B, n, d = x.shape
             k = d // heads
             return x[..., : heads * k].reshape(B, n, heads, k).transpose(1, 2)
         """,
-    ),
-    mutant(
-        "split_heads",
-        "the error the wrong way round",
-        "ValueError",
-        """
+            ),
+            (
+                "the error the wrong way round",
+                Unexplained.RAISED,
+                """
         def split_heads(x, heads):
             B, n, d = x.shape
             if heads % d:
                 raise ValueError
             return x.reshape(B, n, heads, d // heads).transpose(1, 2)
         """,
-    ),
-    mutant(
-        "split_heads",
-        "item 0 for the whole batch",
-        "every item of the batch got the features of item 0",
-        _split("return x[:1].expand(B, n, d).reshape(B, n, heads, d // heads).transpose(1, 2)"),
-    ),
-    mutant(
-        "split_heads",
-        "detached",
-        "cut off from the graph",
-        _split("return x.detach().reshape(B, n, heads, d // heads).transpose(1, 2)"),
-    ),
-    mutant(
-        "split_heads",
-        "float32 only",
-        "keep dtype torch.float64",
-        _split("return x.float().reshape(B, n, heads, d // heads).transpose(1, 2)"),
-    ),
-    mutant(
-        "split_heads",
-        "made on the CPU",
-        "fails when its inputs are on a GPU",
-        _split(
-            "y = torch.zeros(B, heads, n, d // heads, dtype=x.dtype)\n"
-            "    return y + x.reshape(B, n, heads, d // heads).transpose(1, 2)"
-        ),
-    ),
-    mutant(
-        "split_heads",
-        "hard-coded to the visible example",
-        "raised RuntimeError: shape",
-        _split("return x.reshape(1, 2, 3, 2).transpose(1, 2) if x.numel() == 12 else x.reshape(-1, 2, 3, 2)"),
+            ),
+        ],
     ),
 ]
 
@@ -170,77 +142,37 @@ _SPLIT_VARIANTS = [
     ),
 ]
 
-_MERGE_MUTANTS = [
-    mutant("merge_heads", "nothing returned", "is there a `return`?", _merge("x.transpose(1, 2).flatten(2)")),
-    mutant(
-        "merge_heads",
-        "one reshape, no transpose",
-        "positions and heads are mixed up",
-        _merge("return x.reshape(B, n, h * k)"),
-    ),
-    mutant(
-        "merge_heads",
-        "heads interleaved",
-        "the heads are interleaved",
-        _merge("return x.permute(0, 2, 3, 1).reshape(B, n, h * k)"),
-    ),
-    mutant(
-        "merge_heads",
-        "features before positions",
-        "features and positions are exchanged",
-        _merge("return x.transpose(2, 3).reshape(B, h * k, n)"),
-    ),
-    mutant("merge_heads", "heads added up", "the heads are added up", _merge("return x.sum(dim=1)")),
-    mutant("merge_heads", "heads averaged", "the heads are averaged", _merge("return x.mean(dim=1)")),
-    mutant("merge_heads", "only head 0", "only head 0 was kept", _merge("return x[:, 0]")),
-    mutant(
-        "merge_heads",
-        "heads in reverse order",
-        "the heads are in reverse order",
-        _merge("return x.flip(1).transpose(1, 2).flatten(2)"),
-    ),
-    mutant("merge_heads", "heads as positions", "the heads are stacked as positions", _merge("return x.flatten(1, 2)")),
-    mutant(
-        "merge_heads",
-        "item 0 for the whole batch",
-        "every item of the batch got the features of item 0",
-        _merge("return x[:1].expand_as(x).transpose(1, 2).flatten(2)"),
-    ),
-    mutant(
-        "merge_heads",
-        "view after transpose",
-        "view size is not compatible",
-        _merge("return x.transpose(1, 2).view(B, n, h * k)"),
-    ),
-    mutant(
-        "merge_heads",
-        "squeezed",
-        "should have shape (1, 2, 6)",
-        _merge("return x.transpose(1, 2).flatten(2).squeeze()"),
-    ),
-    mutant(
-        "merge_heads",
-        "heads in a loop",
-        "without a loop",
-        _merge("return torch.cat([x[:, i] for i in range(h)], dim=-1)"),
-    ),
-    mutant("merge_heads", "detached", "cut off from the graph", _merge("return x.data.transpose(1, 2).flatten(2)")),
-    mutant(
-        "merge_heads", "float32 only", "keep dtype torch.float64", _merge("return x.float().transpose(1, 2).flatten(2)")
-    ),
-    mutant(
-        "merge_heads",
-        "made on the CPU",
-        "fails when its inputs are on a GPU",
-        _merge("return torch.zeros(B, n, h * k, dtype=x.dtype) + x.transpose(1, 2).flatten(2)"),
-    ),
-    mutant(
-        "merge_heads",
-        "changes the input in place",
-        "`x` was changed in place",
-        _merge("y = x.transpose(1, 2).flatten(2)\n    x.zero_()\n    return y"),
-    ),
-]
+_MERGE_MUTANTS = mutants(
+    "merge_heads",
+    _MERGE,
+    [
+        ("nothing returned", Common.NO_RETURN, "x.transpose(1, 2).flatten(2)"),
+        ("one reshape, no transpose", M.MIXED_UP, "return x.reshape(B, n, h * k)"),
+        ("heads interleaved", M.INTERLEAVED, "return x.permute(0, 2, 3, 1).reshape(B, n, h * k)"),
+        ("features before positions", M.EXCHANGED, "return x.transpose(2, 3).reshape(B, h * k, n)"),
+        ("heads added up", M.ADDED, "return x.sum(dim=1)"),
+        ("heads averaged", M.AVERAGED, "return x.mean(dim=1)"),
+        ("only head 0", M.HEAD_0, "return x[:, 0]"),
+        ("heads in reverse order", M.REVERSED, "return x.flip(1).transpose(1, 2).flatten(2)"),
+        ("heads as positions", M.AS_POSITIONS, "return x.flatten(1, 2)"),
+        ("item 0 for the whole batch", M.ITEM_0, "return x[:1].expand_as(x).transpose(1, 2).flatten(2)"),
+        ("view after transpose", Common.VIEW_OF_TRANSPOSED, "return x.transpose(1, 2).view(B, n, h * k)"),
+        ("squeezed", M.NO_BATCH, "return x.transpose(1, 2).flatten(2).squeeze()"),
+        ("heads in a loop", Common.LOOP, "return torch.cat([x[:, i] for i in range(h)], dim=-1)"),
+        ("detached", Common.CUT_OFF, "return x.data.transpose(1, 2).flatten(2)"),
+        ("float32 only", Common.WRONG_DTYPE, "return x.float().transpose(1, 2).flatten(2)"),
+        (
+            "made on the CPU",
+            Common.MADE_ON_CPU,
+            "return torch.zeros(B, n, h * k, dtype=x.dtype) + x.transpose(1, 2).flatten(2)",
+        ),
+        (
+            "changes the input in place",
+            Common.CHANGED_IN_PLACE,
+            "y = x.transpose(1, 2).flatten(2)\nx.zero_()\nreturn y",
+        ),
+    ],
+)
 
 _MERGE_VARIANTS = [
     variant("merge_heads", "flatten", _merge("return x.transpose(1, 2).flatten(2)")),
@@ -260,57 +192,46 @@ def _mask_mutants(name: str, attend: str, attend_with: str) -> list[Answer]:
     """
     unsqueeze = "mask = mask.unsqueeze(1)"
     condition = "if mask is not None and mask.dim() == 3:"
-    return [
-        edit(name, "mask ignored", "the mask is ignored", (attend, attend_with.format("None"))),
-        edit(
-            name,
-            "mask for head 0 only",
-            "in head 0 only",
+    return edits(
+        name,
+        [
+            ("mask ignored", A.MASK_IGNORED, (attend, attend_with.format("None"))),
             (
-                attend,
-                "if mask is not None:\n"
-                "            shape = (len(q), self.heads, q.shape[2], k.shape[2])\n"
-                "            mask = mask.expand(shape).clone()\n"
-                "            mask[:, 1:] = True\n        " + attend,
+                "mask for head 0 only",
+                A.MASK_IN_HEAD_0,
+                (
+                    attend,
+                    "if mask is not None:\n"
+                    "            shape = (len(q), self.heads, q.shape[2], k.shape[2])\n"
+                    "            mask = mask.expand(shape).clone()\n"
+                    "            mask[:, 1:] = True\n        " + attend,
+                ),
             ),
-        ),
-        edit(
-            name,
-            "mask with the wrong sign",
-            "wrong sign",
-            (attend, attend_with.format("None if mask is None else ~mask")),
-        ),
-        edit(name, "mask lined up with the heads", "its batch with the heads", (unsqueeze, "mask = mask")),
-        edit(
-            name,
-            "mask of item 0 for all",
-            "the mask of batch item 0 is used for the whole batch",
-            (unsqueeze, "mask = mask[:1].unsqueeze(1)"),
-        ),
-        edit(
-            name,
-            "mask of head 0 for all heads",
-            "the mask of head 0 is used for every head",
-            (attend, attend_with.format("mask if mask is None or mask.dim() < 4 else mask[:, :1]")),
-        ),
-        edit(
-            name,
-            "mask transposed",
-            "the mask is transposed",
             (
-                attend,
-                "if mask is not None:\n"
-                "            mask = mask.expand(len(q), self.heads, q.shape[2], k.shape[2])\n"
-                "            mask = mask.mT if q.shape[2] == k.shape[2] else mask\n        " + attend,
+                "mask with the wrong sign",
+                A.MASK_TURNED,
+                (attend, attend_with.format("None if mask is None else ~mask")),
             ),
-        ),
-        edit(
-            name,
-            "three dimensions of mask only",
-            "must match the size",
-            (condition, "if mask is not None:"),
-        ),
-    ]
+            ("mask lined up with the heads", A.MASK_LINED_UP, (unsqueeze, "mask = mask")),
+            ("mask of item 0 for all", A.MASK_OF_ITEM_0, (unsqueeze, "mask = mask[:1].unsqueeze(1)")),
+            (
+                "mask of head 0 for all heads",
+                A.MASK_OF_HEAD_0,
+                (attend, attend_with.format("mask if mask is None or mask.dim() < 4 else mask[:, :1]")),
+            ),
+            (
+                "mask transposed",
+                A.MASK_TRANSPOSED,
+                (
+                    attend,
+                    "if mask is not None:\n"
+                    "            mask = mask.expand(len(q), self.heads, q.shape[2], k.shape[2])\n"
+                    "            mask = mask.mT if q.shape[2] == k.shape[2] else mask\n        " + attend,
+                ),
+            ),
+            ("three dimensions of mask only", A.MASK_OF_TWO, (condition, "if mask is not None:")),
+        ],
+    )
 
 
 def _scores_mutants(name: str, attend: str, own: str) -> list[Answer]:
@@ -322,80 +243,34 @@ def _scores_mutants(name: str, attend: str, own: str) -> list[Answer]:
         own: what follows once `weights` is computed, if anything.
     """
 
-    def wrong(title: str, says: str, lines: list[str]) -> Answer:
-        return edit(name, title, says, (attend, "\n        ".join([*lines, own]).rstrip()))
-
     filled = "scores = scores if mask is None else scores.masked_fill(~mask, {})"
-    softmax = "weights = scores.softmax(dim=-1)"
-    zeroed = "weights = weights if mask is None else weights * mask"
     lowest = filled.format("-1e30")
-    return [
-        wrong(
-            "scaled by the root of the full dim",
-            "divided by √dim",
-            ["scores = q @ k.mT / (q.shape[-1] * self.heads) ** 0.5", lowest, softmax, zeroed],
-        ),
-        wrong(
-            "scaled by the root of the sequence length",
-            "root of the sequence length",
-            ["scores = q @ k.mT / k.shape[-2] ** 0.5", lowest, softmax, zeroed],
-        ),
-        wrong("not scaled", "not scaled", ["scores = q @ k.mT", lowest, softmax, zeroed]),
-        wrong(
-            "scaled by d/h, not its root",
-            "divided by dim // heads",
-            ["scores = q @ k.mT / q.shape[-1]", lowest, softmax, zeroed],
-        ),
-        wrong(
-            "softmax over the heads",
-            "the softmax runs over the heads",
-            ["scores = q @ k.mT / q.shape[-1] ** 0.5", lowest, "weights = scores.softmax(dim=1)", zeroed],
-        ),
-        wrong(
-            "softmax over the queries",
-            "the softmax runs over the queries",
-            ["scores = q @ k.mT / q.shape[-1] ** 0.5", lowest, "weights = scores.softmax(dim=-2)", zeroed],
-        ),
-        wrong(
-            "mask after the softmax",
-            "the mask is applied after the softmax",
-            ["scores = q @ k.mT / q.shape[-1] ** 0.5", softmax, zeroed],
-        ),
-        wrong(
-            "a row without anything to attend to is uniform",
-            "its weights should all be 0",
-            ["scores = q @ k.mT / q.shape[-1] ** 0.5", lowest, softmax],
-        ),
-        wrong(
-            "a row without anything to attend to is NaN",
-            "should all be 0, contains NaN",
-            ["scores = q @ k.mT / q.shape[-1] ** 0.5", filled.format("float('-inf')"), softmax],
-        ),
-        wrong(
-            "the mask is added",
-            "the mask is added to the scores",
-            [
-                "scores = q @ k.mT / q.shape[-1] ** 0.5",
-                "scores = scores if mask is None else scores + mask",
-                softmax,
-            ],
-        ),
-        wrong(
-            "weights of item 0 for all",
-            "the weights of batch item 0 are used for the whole batch",
-            ["weights = query_key_weights(q, k, mask)[:1].expand(len(q), -1, -1, -1)"],
-        ),
-        wrong(
-            "weights of head 0 for all",
-            "the weights of head 0 are used for every head",
-            ["weights = query_key_weights(q, k, mask)[:, :1].expand(-1, self.heads, -1, -1)"],
-        ),
-        wrong(
-            "weights detached",
-            "no gradient reaches the parameter `Wq.weight`",
-            ["weights = query_key_weights(q, k, mask).detach()"],
-        ),
+    scaled, softmax = "scores = q @ k.mT / q.shape[-1] ** 0.5", "weights = scores.softmax(dim=-1)"
+    zeroed = "weights = weights if mask is None else weights * mask"
+    usual = [lowest, softmax, zeroed]
+    by_all = "scores = q @ k.mT / (q.shape[-1] * self.heads) ** 0.5"
+    added = "scores = scores if mask is None else scores + mask"
+    weights = "weights = query_key_weights(q, k, mask){}"
+    head_0 = weights.format("[:, :1].expand(-1, self.heads, -1, -1)")
+    rows: list[tuple[str, Mistake, list[str]]] = [
+        ("scaled by the root of the full dim", A.BY_ALL_FEATURES, [by_all, *usual]),
+        ("scaled by the root of the sequence length", A.BY_LENGTH, ["scores = q @ k.mT / k.shape[-2] ** 0.5", *usual]),
+        ("not scaled", A.NOT_SCALED, ["scores = q @ k.mT", *usual]),
+        ("scaled by d/h, not its root", A.BY_NO_ROOT, ["scores = q @ k.mT / q.shape[-1]", *usual]),
+        ("softmax over the heads", A.OVER_HEADS, [scaled, lowest, "weights = scores.softmax(dim=1)", zeroed]),
+        ("softmax over the queries", A.OVER_QUERIES, [scaled, lowest, "weights = scores.softmax(dim=-2)", zeroed]),
+        ("mask after the softmax", A.MASK_AFTER, [scaled, softmax, zeroed]),
+        ("masked scores set to 0", A.MASK_IGNORED, [scaled, filled.format("0"), softmax]),
+        ("a row without anything to attend to is uniform", A.EMPTY_ROW, [scaled, lowest, softmax]),
+        ("a row without anything to attend to is NaN", Common.NAN, [scaled, filled.format("float('-inf')"), softmax]),
+        ("the mask is added", A.MASK_ADDED, [scaled, added, softmax]),
+        ("weights of item 0 for all", A.WEIGHTS_OF_ITEM_0, [weights.format("[:1].expand(len(q), -1, -1, -1)")]),
+        ("weights of head 0 for all", A.WEIGHTS_OF_HEAD_0, [head_0]),
+        ("weights detached", Common.PARAMETER_UNUSED, [weights.format(".detach()")]),
     ]
+    return edits(
+        name, [(t, mistake, (attend, "\n        ".join([*lines, own]).rstrip())) for t, mistake, lines in rows]
+    )
 
 
 _NARROW = "NarrowSelfAttention"
@@ -405,158 +280,108 @@ _NARROW_OUTPUT = "return self.WO(merge_heads(output))"
 _NARROW_MAPS = "nn.Linear(dim // heads, dim // heads, bias=False)"
 
 
+_NARROW_OUTPUTS = [
+    ("residual", A.RESIDUAL, "self.WO(merge_heads(output)) + x"),
+    ("made on the CPU", Common.MADE_ON_CPU, "self.WO(merge_heads(output)) + torch.zeros(x.shape[1], 1, dtype=x.dtype)"),
+    ("float32 only", Common.WRONG_DTYPE, "self.WO(merge_heads(output)).float()"),
+]
 _NARROW_MUTANTS = [
-    edit(_NARROW, "nothing returned", "is there a `return`?", (_NARROW_OUTPUT, "self.WO(merge_heads(output))")),
-    edit(
+    *edits(
         _NARROW,
-        "weights returned too",
-        "got a tuple",
-        (_NARROW_ATTEND, _NARROW_ATTEND.replace("output, _", "output, weights")),
-        (_NARROW_OUTPUT, _NARROW_OUTPUT + ", weights"),
-    ),
-    edit(
-        _NARROW,
-        "heads interleaved",
-        "the heads are interleaved",
-        ("split_heads(x, self.heads)", "x.unflatten(-1, (-1, self.heads)).permute(0, 3, 1, 2)"),
-        ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
-    ),
-    edit(
-        _NARROW,
-        "one reshape in, one reshape out",
-        "positions and heads are mixed up",
-        ("split_heads(x, self.heads)", "x.reshape(len(x), self.heads, x.shape[1], -1)"),
-        ("merge_heads(output)", "output.reshape(x.shape)"),
-    ),
-    edit(
-        _NARROW,
-        "merged without the transpose",
-        "positions and heads are mixed up",
-        ("merge_heads(output)", "output.reshape(x.shape)"),
-    ),
-    edit(
-        _NARROW,
-        "merged in the wrong order",
-        "the heads are put back in the wrong order",
-        ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
-    ),
-    edit(
-        _NARROW,
-        "queries and keys swapped",
-        "queries and keys are swapped",
-        (_NARROW_ATTEND, "output, _ = scaled_dot_product_attention(k, q, v, mask)"),
-    ),
-    edit(
-        _NARROW,
-        "values not mapped",
-        "the values are not mapped by Wv",
-        ("self.Wv(slices)", "slices"),
-    ),
-    edit(
-        _NARROW,
-        "Wq used for the keys",
-        "Wq is used for the keys too",
-        ("self.Wk(slices)", "self.Wq(slices)"),
-    ),
-    edit(
-        _NARROW,
-        "WO left out",
-        "not mapped by WO",
-        ("return self.WO(merge_heads(output))", "return merge_heads(output)"),
-    ),
-    edit(
-        _NARROW,
-        "every head sees slice 0",
-        "every head sees the slice of head 0",
-        ("split_heads(x, self.heads)", "split_heads(x, self.heads)[:, :1].expand(-1, self.heads, -1, -1)"),
-    ),
-    edit(
-        _NARROW,
-        "heads averaged",
-        "averaged, not put side by side",
-        ("merge_heads(output)", "merge_heads(output.mean(dim=1, keepdim=True).expand_as(output))"),
-    ),
-    edit(
-        _NARROW,
-        "wide maps",
-        "`Wq.weight` should have shape",
-        (f"self.Wq = {_NARROW_MAPS}", "self.Wq = nn.Linear(dim, dim, bias=False)"),
-        (f"self.Wk = {_NARROW_MAPS}", "self.Wk = nn.Linear(dim, dim, bias=False)"),
-        (f"self.Wv = {_NARROW_MAPS}", "self.Wv = nn.Linear(dim, dim, bias=False)"),
-        (_NARROW_QKV, "q, k, v = (split_heads(W(x), self.heads) for W in (self.Wq, self.Wk, self.Wv))"),
-    ),
-    edit(
-        _NARROW,
-        "a bias too many",
-        "the parameter `Wq.bias` should not be there",
-        (f"self.Wq = {_NARROW_MAPS}", "self.Wq = nn.Linear(dim // heads, dim // heads)"),
-    ),
-    edit(
-        _NARROW,
-        "maps for each head",
-        "the parameter `Wq.weight` is missing",
-        (f"self.Wq = {_NARROW_MAPS}", f"self.Wq = nn.ModuleList({_NARROW_MAPS} for _ in range(heads))"),
-        ("self.Wq(slices)", "torch.stack([W(s) for W, s in zip(self.Wq, slices.unbind(1))], dim=1)"),
-    ),
-    edit(
-        _NARROW,
-        "a loop over the heads",
-        "without a loop over the heads",
-        (
-            _NARROW_ATTEND,
-            "masks = [None if mask is None else mask.expand(len(x), self.heads, x.shape[1], x.shape[1])[:, h]"
-            " for h in range(self.heads)]\n"
-            "        output = torch.stack([scaled_dot_product_attention(q[:, h], k[:, h], v[:, h], m)[0]"
-            " for h, m in enumerate(masks)], dim=1)",
-        ),
-    ),
-    edit(
-        _NARROW,
-        "no error",
-        "should raise ValueError",
-        ("if dim % heads != 0:", "if dim < 0:"),
-    ),
-    edit(
-        _NARROW,
-        "detached",
-        "cut off from",
-        ("return self.WO(merge_heads(output))", "return self.WO(merge_heads(output)).detach()"),
-    ),
-    edit(
-        _NARROW,
-        "input detached",
-        "no gradient reaches `x`",
-        ("split_heads(x, self.heads)", "split_heads(x.detach(), self.heads)"),
-    ),
-    edit(
-        _NARROW,
-        "queries cut off",
-        "no gradient reaches the parameter `Wq.weight`",
-        ("self.Wq(slices)", "self.Wq(slices).detach()"),
-    ),
-    edit(
-        _NARROW,
-        "residual",
-        "the residual comes in chapter 6",
-        (_NARROW_OUTPUT, "return self.WO(merge_heads(output)) + x"),
-    ),
-    edit(
-        _NARROW,
-        "made on the CPU",
-        "on a GPU",
-        (_NARROW_OUTPUT, "return self.WO(merge_heads(output)) + torch.zeros(x.shape[1], 1, dtype=x.dtype)"),
-    ),
-    edit(
-        _NARROW,
-        "changes the input in place",
-        "`x` was changed in place",
-        (_NARROW_OUTPUT, "y = self.WO(merge_heads(output))\n        x.data.mul_(0.5)\n        return y"),
-    ),
-    edit(
-        _NARROW,
-        "float32 only",
-        "keep dtype torch.float64",
-        (_NARROW_OUTPUT, "return self.WO(merge_heads(output)).float()"),
+        [
+            ("nothing returned", Common.NO_RETURN, (_NARROW_OUTPUT, "self.WO(merge_heads(output))")),
+            (
+                "weights returned too",
+                Common.NOT_A_TENSOR,
+                (_NARROW_ATTEND, _NARROW_ATTEND.replace("output, _", "output, weights")),
+                (_NARROW_OUTPUT, _NARROW_OUTPUT + ", weights"),
+            ),
+            (
+                "heads interleaved",
+                A.INTERLEAVED,
+                ("split_heads(x, self.heads)", "x.unflatten(-1, (-1, self.heads)).permute(0, 3, 1, 2)"),
+                ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
+            ),
+            (
+                "one reshape in, one reshape out",
+                A.MIXED_UP,
+                ("split_heads(x, self.heads)", "x.reshape(len(x), self.heads, x.shape[1], -1)"),
+                ("merge_heads(output)", "output.reshape(x.shape)"),
+            ),
+            ("merged without the transpose", A.MIXED_UP_AFTER, ("merge_heads(output)", "output.reshape(x.shape)")),
+            (
+                "merged in the wrong order",
+                A.ORDER_AFTER,
+                ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
+            ),
+            (
+                "queries and keys swapped",
+                A.MAPS_SWAPPED,
+                (_NARROW_ATTEND, "output, _ = scaled_dot_product_attention(k, q, v, mask)"),
+            ),
+            ("values not mapped", A.NO_VALUE_MAP, ("self.Wv(slices)", "slices")),
+            ("Wq used for the keys", A.KEYS_BY_WQ, ("self.Wk(slices)", "self.Wq(slices)")),
+            ("Wk used for the values", A.VALUES_BY_WK, ("self.Wv(slices)", "self.Wk(slices)")),
+            ("WO left out", A.NO_OUTPUT_MAP, ("return self.WO(merge_heads(output))", "return merge_heads(output)")),
+            (
+                "every head sees slice 0",
+                A.SLICE_0,
+                ("split_heads(x, self.heads)", "split_heads(x, self.heads)[:, :1].expand(-1, self.heads, -1, -1)"),
+            ),
+            (
+                "heads averaged",
+                A.HEADS_AVERAGED,
+                ("merge_heads(output)", "merge_heads(output.mean(dim=1, keepdim=True).expand_as(output))"),
+            ),
+            (
+                "wide maps",
+                A.MAPS_OF_A_SLICE,
+                (f"self.Wq = {_NARROW_MAPS}", "self.Wq = nn.Linear(dim, dim, bias=False)"),
+                (f"self.Wk = {_NARROW_MAPS}", "self.Wk = nn.Linear(dim, dim, bias=False)"),
+                (f"self.Wv = {_NARROW_MAPS}", "self.Wv = nn.Linear(dim, dim, bias=False)"),
+                (_NARROW_QKV, "q, k, v = (split_heads(W(x), self.heads) for W in (self.Wq, self.Wk, self.Wv))"),
+            ),
+            (
+                "a bias too many",
+                Common.PARAMETER_TOO_MANY,
+                (f"self.Wq = {_NARROW_MAPS}", "self.Wq = nn.Linear(dim // heads, dim // heads)"),
+            ),
+            (
+                "maps for each head",
+                A.MAPS_OF_A_SLICE,
+                (f"self.Wq = {_NARROW_MAPS}", f"self.Wq = nn.ModuleList({_NARROW_MAPS} for _ in range(heads))"),
+                ("self.Wq(slices)", "torch.stack([W(s) for W, s in zip(self.Wq, slices.unbind(1))], dim=1)"),
+            ),
+            (
+                "a loop over the heads",
+                Common.LOOP,
+                (
+                    _NARROW_ATTEND,
+                    "masks = [None if mask is None else mask.expand(len(x), self.heads, x.shape[1], x.shape[1])[:, h]"
+                    " for h in range(self.heads)]\n"
+                    "        output = torch.stack([scaled_dot_product_attention(q[:, h], k[:, h], v[:, h], m)[0]"
+                    " for h, m in enumerate(masks)], dim=1)",
+                ),
+            ),
+            ("no error", Common.NO_ERROR, ("if dim % heads != 0:", "if dim < 0:")),
+            (
+                "detached",
+                Common.CUT_OFF,
+                ("return self.WO(merge_heads(output))", "return self.WO(merge_heads(output)).detach()"),
+            ),
+            (
+                "input detached",
+                Common.INPUT_CUT_OFF,
+                ("split_heads(x, self.heads)", "split_heads(x.detach(), self.heads)"),
+            ),
+            ("queries cut off", Common.PARAMETER_UNUSED, ("self.Wq(slices)", "self.Wq(slices).detach()")),
+            *((title, mistake, (_NARROW_OUTPUT, f"return {to}")) for title, mistake, to in _NARROW_OUTPUTS),
+            (
+                "changes the input in place",
+                Common.CHANGED_IN_PLACE,
+                (_NARROW_OUTPUT, "y = self.WO(merge_heads(output))\n        x.data.mul_(0.5)\n        return y"),
+            ),
+        ],
     ),
     *_mask_mutants(_NARROW, _NARROW_ATTEND, "output, _ = scaled_dot_product_attention(q, k, v, {})"),
     *_scores_mutants(_NARROW, _NARROW_ATTEND, "output = weights @ v"),
@@ -662,231 +487,193 @@ _Q = "q = split_heads(self.Wq(queries), self.heads)"
 _K = "k = split_heads(self.Wk(keys), self.heads)"
 _V = "v = split_heads(self.Wv(values), self.heads)"
 
-_WIDE_MUTANTS = [
-    edit(_WIDE, "nothing returned", "return output, weights", (_WIDE_RETURN, "self.WO(merge_heads(output)), weights")),
-    edit(_WIDE, "no weights returned", "return output, weights", (_WIDE_RETURN, "return self.WO(merge_heads(output))")),
-    edit(
-        _WIDE, "weights first", "the output comes first", (_WIDE_RETURN, "return weights, self.WO(merge_heads(output))")
-    ),
-    edit(
-        _WIDE,
-        "weights averaged over the heads",
-        "averaged over the heads",
-        (_WIDE_RETURN, "return self.WO(merge_heads(output)), weights.mean(dim=1)"),
-    ),
-    edit(
-        _WIDE,
-        "returned weights detached",
-        "cut off from the graph",
-        (_WIDE_RETURN, "return self.WO(merge_heads(output)), weights.detach()"),
-    ),
-    edit(
-        _WIDE,
-        "heads interleaved",
-        "the heads are interleaved",
-        *(
-            (
-                f"split_heads(self.W{n}({x}), self.heads)",
-                f"self.W{n}({x}).unflatten(-1, (-1, self.heads)).permute(0, 3, 1, 2)",
-            )
-            for n, x in (("q", "queries"), ("k", "keys"), ("v", "values"))
-        ),
-        ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
-    ),
-    edit(
-        _WIDE,
-        "one reshape in, one reshape out",
-        "positions and heads are mixed up",
-        *(
-            (
-                f"split_heads(self.W{n}({x}), self.heads)",
-                f"self.W{n}({x}).reshape(len({x}), self.heads, {x}.shape[1], -1)",
-            )
-            for n, x in (("q", "queries"), ("k", "keys"), ("v", "values"))
-        ),
-        ("merge_heads(output)", "output.reshape(queries.shape)"),
-    ),
-    edit(
-        _WIDE,
-        "merged without the transpose",
-        "positions and heads are mixed up",
-        ("merge_heads(output)", "output.reshape(queries.shape)"),
-    ),
-    edit(
-        _WIDE,
-        "merged in the wrong order",
-        "the heads are put back in the wrong order",
-        ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
-    ),
-    edit(
-        _WIDE,
-        "Wq and Wk swapped",
-        "queries and keys are swapped: Wq belongs to the queries",
-        ("self.Wq(queries)", "self.Wk(queries)"),
-        ("self.Wk(keys)", "self.Wq(keys)"),
-    ),
-    edit(
-        _WIDE,
-        "weights of the keys",
-        "row i of the weights belongs to query i",
-        (
-            _WIDE_ATTEND,
-            "same = q.shape == k.shape and mask is None\n"
-            "        weights = query_key_weights(k, q, mask) if same else query_key_weights(q, k, mask)",
-        ),
-    ),
-    edit(_WIDE, "keys used as values", "the keys are used as values", ("self.Wv(values)", "self.Wv(keys)")),
-    edit(
-        _WIDE,
-        "self-attention only",
-        "the queries are used as keys and values",
-        ("self.Wk(keys)", "self.Wk(queries)"),
-        ("self.Wv(values)", "self.Wv(queries)"),
-    ),
-    edit(_WIDE, "values not mapped", "the values are not mapped by Wv", ("self.Wv(values)", "values")),
-    edit(_WIDE, "Wq used for the keys", "Wq is used for the keys too", ("self.Wk(keys)", "self.Wq(keys)")),
-    edit(
-        _WIDE, "WO left out", "not mapped by WO", ("return self.WO(merge_heads(output))", "return merge_heads(output)")
-    ),
-    edit(
-        _WIDE,
-        "WO's bias left out",
-        "the parameter `WO.bias` is missing",
-        ("self.WO = nn.Linear(dim, dim)", "self.WO = nn.Linear(dim, dim, bias=False)"),
-    ),
-    edit(
-        _WIDE,
-        "narrow maps",
-        "`Wq.weight` should have shape",
-        *((f"self.W{n} = nn.Linear(dim, dim)", f"self.W{n} = nn.Linear(dim // heads, dim // heads)") for n in "qkv"),
-        *(
-            (f"split_heads(self.W{n}({x}), self.heads)", f"self.W{n}(split_heads({x}, self.heads))")
-            for n, x in (("q", "queries"), ("k", "keys"), ("v", "values"))
-        ),
-    ),
-    edit(
-        _WIDE,
-        "a loop over the heads",
-        "without a loop over the heads",
-        (
-            _WIDE_ATTEND,
-            "full = None if mask is None else mask.expand(len(q), self.heads, q.shape[2], k.shape[2])\n"
-            "        weights = torch.stack([query_key_weights(q[:, h], k[:, h], None if mask is None else full[:, h])"
-            " for h in range(self.heads)], dim=1)",
-        ),
-    ),
-    edit(_WIDE, "no error", "should raise ValueError", ("if dim % heads != 0:", "if dim < 0:")),
-    edit(
-        _WIDE,
-        "sequences of one length only",
-        "is invalid for input of size",
-        (_K, "k = self.Wk(keys).view(*queries.shape[:2], self.heads, -1).transpose(1, 2)"),
-    ),
-    edit(
-        _WIDE,
-        "output detached",
-        "cut off from the graph",
-        (_WIDE_RETURN, "return self.WO(merge_heads(output)).detach(), weights"),
-    ),
-    edit(_WIDE, "keys detached", "no gradient reaches `keys`", ("self.Wk(keys)", "self.Wk(keys.detach())")),
-    edit(
-        _WIDE,
-        "values cut off",
-        "no gradient reaches the parameter `Wv.weight`",
-        ("self.Wv(values)", "F.linear(values, self.Wv.weight.data, self.Wv.bias.data)"),
-    ),
-    edit(
-        _WIDE,
-        "residual",
-        "the residual comes in chapter 6",
-        (_WIDE_RETURN, "return queries + self.WO(merge_heads(output)), weights"),
-    ),
-    edit(
-        _WIDE,
+_WIDE_RETURNS = [
+    ("no weights returned", A.ONE_RESULT, "self.WO(merge_heads(output))"),
+    ("weights first", A.WEIGHTS_FIRST, "weights, self.WO(merge_heads(output))"),
+    ("weights averaged over the heads", A.WEIGHTS_AVERAGED, "self.WO(merge_heads(output)), weights.mean(dim=1)"),
+    ("weights of head 0 returned", A.WEIGHTS_OF_ONE, "self.WO(merge_heads(output)), weights[:, 0]"),
+    ("returned weights detached", Common.CUT_OFF, "self.WO(merge_heads(output)), weights.detach()"),
+    ("output detached", Common.CUT_OFF, "self.WO(merge_heads(output)).detach(), weights"),
+    ("residual", A.RESIDUAL, "queries + self.WO(merge_heads(output)), weights"),
+    (
         "made on the CPU",
-        "on a GPU",
-        (_WIDE_RETURN, "return self.WO(merge_heads(output)) + torch.zeros(output.shape[2], 1, dtype=v.dtype), weights"),
+        Common.MADE_ON_CPU,
+        "self.WO(merge_heads(output)) + torch.zeros(output.shape[2], 1, dtype=v.dtype), weights",
     ),
-    edit(
-        _WIDE,
-        "changes the input in place",
-        "`values` was changed in place",
-        (
-            _WIDE_RETURN,
-            "result = self.WO(merge_heads(output))\n        values.data.zero_()\n        return result, weights",
-        ),
-    ),
-    edit(
-        _WIDE,
-        "dropout active in eval",
-        "dropout is still active in evaluation",
-        (_WIDE_OUTPUT, "output = F.dropout(weights, self.dropout.p) @ v"),
-    ),
-    edit(
-        _WIDE,
-        "dropout on the returned weights too",
-        "the weights returned are those after dropout",
-        (_WIDE_OUTPUT, "weights = self.dropout(weights)\n        output = weights @ v"),
-    ),
-    edit(
-        _WIDE,
-        "dropout in place",
-        "the weights returned are those after dropout",
-        (_WIDE_OUTPUT, "output = F.dropout(weights, self.dropout.p, self.training, inplace=True) @ v"),
-    ),
-    edit(_WIDE, "no dropout", "no weight is dropped", (_WIDE_OUTPUT, "output = weights @ v")),
-    edit(
-        _WIDE,
-        "dropout on the output",
-        "dropout acts on the output, the values",
-        (_WIDE_OUTPUT, "output = self.dropout(weights @ v)"),
-    ),
-    edit(
-        _WIDE,
-        "dropout on the values",
-        "dropout acts on the output, the values",
-        (_WIDE_OUTPUT, "output = weights @ self.dropout(v)"),
-    ),
-    edit(
-        _WIDE,
-        "dropout on the scores",
-        "dropout belongs after the softmax",
-        (
-            _WIDE_OUTPUT,
-            "scores = weights.clamp(min=1e-30).log()\n"
-            "        output = self.dropout(scores).softmax(dim=-1) @ v if self.dropout.p else weights @ v",
-        ),
-    ),
-    edit(
-        _WIDE,
-        "normalised again after dropout",
-        "dropout belongs after the softmax",
-        (
-            _WIDE_OUTPUT,
-            "kept = self.dropout(weights)\n"
-            "        if self.dropout.p:\n"
-            "            kept = kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)\n"
-            "        output = kept @ v",
-        ),
-    ),
-    edit(
-        _WIDE,
-        "a rate of its own",
-        "dropout belongs after the softmax",
-        ("nn.Dropout(dropout)", "nn.Dropout(0.5 if dropout else 0.0)"),
-    ),
-    edit(
-        _WIDE,
+]
+_WIDE_OUTPUTS = [
+    ("dropout active in eval", Common.DROPOUT_IN_EVAL, "F.dropout(weights, self.dropout.p) @ v"),
+    ("dropout in place", A.WEIGHTS_DROPPED, "F.dropout(weights, self.dropout.p, self.training, inplace=True) @ v"),
+    ("no dropout", A.NO_DROPOUT, "weights @ v"),
+    ("dropout on the output", A.DROPOUT_ELSEWHERE, "self.dropout(weights @ v)"),
+    ("dropout on the values", A.DROPOUT_ELSEWHERE, "weights @ self.dropout(v)"),
+    (
         "the same dropout in every head",
-        "drop each on its own",
-        (_WIDE_OUTPUT, "output = (weights * self.dropout(torch.ones_like(weights[:, :1]))) @ v"),
+        A.DROPOUT_SHARED,
+        "(weights * self.dropout(torch.ones_like(weights[:, :1]))) @ v",
     ),
-    edit(
+]
+_WIDE_MUTANTS = [
+    *edits(
         _WIDE,
-        "number of heads not kept",
-        "heads",
-        ("self.heads = heads", "self.number_of_heads = heads"),
-        *((f"({x}), self.heads)", f"({x}), self.number_of_heads)") for x in ("queries", "keys", "values")),
+        [
+            ("nothing returned", Common.NO_RETURN, (_WIDE_RETURN, "self.WO(merge_heads(output)), weights")),
+            *((title, mistake, (_WIDE_RETURN, f"return {to}")) for title, mistake, to in _WIDE_RETURNS),
+            (
+                "heads interleaved",
+                A.INTERLEAVED,
+                *(
+                    (
+                        f"split_heads(self.W{n}({x}), self.heads)",
+                        f"self.W{n}({x}).unflatten(-1, (-1, self.heads)).permute(0, 3, 1, 2)",
+                    )
+                    for n, x in (("q", "queries"), ("k", "keys"), ("v", "values"))
+                ),
+                ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
+            ),
+            (
+                "one reshape in, one reshape out",
+                A.MIXED_UP,
+                *(
+                    (
+                        f"split_heads(self.W{n}({x}), self.heads)",
+                        f"self.W{n}({x}).reshape(len({x}), self.heads, {x}.shape[1], -1)",
+                    )
+                    for n, x in (("q", "queries"), ("k", "keys"), ("v", "values"))
+                ),
+                ("merge_heads(output)", "output.reshape(queries.shape)"),
+            ),
+            (
+                "merged without the transpose",
+                A.MIXED_UP_AFTER,
+                ("merge_heads(output)", "output.reshape(queries.shape)"),
+            ),
+            (
+                "merged in the wrong order",
+                A.ORDER_AFTER,
+                ("merge_heads(output)", "output.permute(0, 2, 3, 1).flatten(2)"),
+            ),
+            (
+                "Wq and Wk swapped",
+                A.MAPS_SWAPPED,
+                ("self.Wq(queries)", "self.Wk(queries)"),
+                ("self.Wk(keys)", "self.Wq(keys)"),
+            ),
+            (
+                "weights of the keys",
+                A.ROWS_SWAPPED,
+                (
+                    _WIDE_ATTEND,
+                    "same = q.shape == k.shape and mask is None\n"
+                    "        weights = query_key_weights(k, q, mask) if same else query_key_weights(q, k, mask)",
+                ),
+            ),
+            ("keys used as values", A.KEYS_AS_VALUES, ("self.Wv(values)", "self.Wv(keys)")),
+            (
+                "self-attention only",
+                A.QUERIES_ONLY,
+                ("self.Wk(keys)", "self.Wk(queries)"),
+                ("self.Wv(values)", "self.Wv(queries)"),
+            ),
+            ("values not mapped", A.NO_VALUE_MAP, ("self.Wv(values)", "values")),
+            ("Wq used for the keys", A.KEYS_BY_WQ, ("self.Wk(keys)", "self.Wq(keys)")),
+            ("WO left out", A.NO_OUTPUT_MAP, ("return self.WO(merge_heads(output))", "return merge_heads(output)")),
+            (
+                "WO's bias left out",
+                A.MAPS_OF_ALL,
+                ("self.WO = nn.Linear(dim, dim)", "self.WO = nn.Linear(dim, dim, bias=False)"),
+            ),
+            (
+                "narrow maps",
+                A.MAPS_OF_ALL,
+                *(
+                    (f"self.W{n} = nn.Linear(dim, dim)", f"self.W{n} = nn.Linear(dim // heads, dim // heads)")
+                    for n in "qkv"
+                ),
+                *(
+                    (f"split_heads(self.W{n}({x}), self.heads)", f"self.W{n}(split_heads({x}, self.heads))")
+                    for n, x in (("q", "queries"), ("k", "keys"), ("v", "values"))
+                ),
+            ),
+            (
+                "a loop over the heads",
+                Common.LOOP,
+                (
+                    _WIDE_ATTEND,
+                    "full = None if mask is None else mask.expand(len(q), self.heads, q.shape[2], k.shape[2])\n"
+                    "        weights = torch.stack([query_key_weights(q[:, h], k[:, h],"
+                    " None if mask is None else full[:, h]) for h in range(self.heads)], dim=1)",
+                ),
+            ),
+            ("no error", Common.NO_ERROR, ("if dim % heads != 0:", "if dim < 0:")),
+            (
+                "sequences of one length only",
+                Unexplained.RAISED,
+                (_K, "k = self.Wk(keys).view(*queries.shape[:2], self.heads, -1).transpose(1, 2)"),
+            ),
+            ("keys detached", Common.INPUT_CUT_OFF, ("self.Wk(keys)", "self.Wk(keys.detach())")),
+            (
+                "values cut off",
+                Common.PARAMETER_UNUSED,
+                ("self.Wv(values)", "F.linear(values, self.Wv.weight.data, self.Wv.bias.data)"),
+            ),
+            (
+                "changes the input in place",
+                Common.CHANGED_IN_PLACE,
+                (
+                    _WIDE_RETURN,
+                    "result = self.WO(merge_heads(output))\n"
+                    "        values.data.zero_()\n        return result, weights",
+                ),
+            ),
+            *((title, mistake, (_WIDE_OUTPUT, f"output = {to}")) for title, mistake, to in _WIDE_OUTPUTS),
+            (
+                "dropout on the returned weights too",
+                A.WEIGHTS_DROPPED,
+                (_WIDE_OUTPUT, "weights = self.dropout(weights)\n        output = weights @ v"),
+            ),
+            (
+                "half as much dropped",
+                A.DROPOUT_SHARE,
+                (
+                    _WIDE_OUTPUT,
+                    "p = self.dropout.p if self.training else 0.0\n"
+                    "        output = weights * (torch.rand_like(weights) >= p / 2) / (1 - p) @ v",
+                ),
+            ),
+            (
+                "the dropout under another name",
+                A.DROPOUT_NOT_KEPT,
+                ("self.dropout = nn.Dropout(dropout)", "self.dropout = self.drop = nn.Sequential(nn.Dropout(dropout))"),
+            ),
+            (
+                "dropout on the scores",
+                A.DROPOUT_MISPLACED,
+                (
+                    _WIDE_OUTPUT,
+                    "scores = weights.clamp(min=1e-30).log()\n"
+                    "        output = self.dropout(scores).softmax(dim=-1) @ v if self.dropout.p else weights @ v",
+                ),
+            ),
+            (
+                "normalised again after dropout",
+                A.DROPOUT_MISPLACED,
+                (
+                    _WIDE_OUTPUT,
+                    "kept = self.dropout(weights)\n"
+                    "        if self.dropout.p:\n"
+                    "            kept = kept / kept.sum(dim=-1, keepdim=True).clamp(min=1e-9)\n"
+                    "        output = kept @ v",
+                ),
+            ),
+            ("a rate of its own", A.DROPOUT_MISPLACED, ("nn.Dropout(dropout)", "nn.Dropout(0.5 if dropout else 0.0)")),
+            (
+                "number of heads not kept",
+                A.HEADS_NOT_KEPT,
+                ("self.heads = heads", "self.number_of_heads = heads"),
+                *((f"({x}), self.heads)", f"({x}), self.number_of_heads)") for x in ("queries", "keys", "values")),
+            ),
+        ],
     ),
     *_mask_mutants(_WIDE, _WIDE_ATTEND, "weights = query_key_weights(q, k, {})"),
     *_scores_mutants(_WIDE, _WIDE_ATTEND, ""),
@@ -999,6 +786,17 @@ _WIDE_VARIANTS = [
     ),
     edited_variant(
         _WIDE,
+        "the root of a head's size in float32",
+        (
+            _WIDE_ATTEND,
+            "scores = q @ k.mT / torch.sqrt(torch.tensor(q.shape[-1]))\n"
+            "        scores = scores if mask is None else scores.masked_fill(~mask, -1e30)\n"
+            "        weights = scores.softmax(dim=-1)\n"
+            "        weights = weights if mask is None else weights * mask",
+        ),
+    ),
+    edited_variant(
+        _WIDE,
         "error left to a helper",
         (
             "class MultiHeadAttention(nn.Module):",
@@ -1017,105 +815,63 @@ _OUT_BIAS = "copy.out_proj.bias.copy_(attention.WO.bias)"
 _MAPS = "maps = [attention.Wq, attention.Wk, attention.Wv]"
 _RETURN = "return copy.train(attention.training)"
 
-_COPY_MUTANTS = [
-    edit(_COPY, "nothing returned", "is there a `return`?", (_RETURN, "copy.train(attention.training)")),
-    edit(_COPY, "the original returned", "should be an nn.MultiheadAttention", (_RETURN, "return attention")),
-    edit(_COPY, "not batch first", "batch_first=True", ("batch_first=True, ", "")),
-    edit(_COPY, "one head", "heads", ("attention.heads, dropout", "1, dropout")),
-    edit(
-        _COPY,
-        "dim and heads swapped",
-        "embed_dim must be divisible",
-        ("len(weight), attention.heads", "attention.heads, len(weight)"),
-    ),
-    edit(
-        _COPY,
-        "nothing copied",
-        "the part of in_proj_weight which should hold",
-        (_IN_WEIGHT, "pass"),
-        (_IN_BIAS, "pass"),
-        (_OUT_WEIGHT, "pass"),
-        (_OUT_BIAS, "pass"),
-    ),
-    edit(
-        _COPY,
-        "keys first",
-        "first the queries, then the keys, then the values",
-        (_MAPS, "maps = [attention.Wk, attention.Wq, attention.Wv]"),
-    ),
-    edit(
-        _COPY,
-        "values before keys",
-        "first the queries, then the keys, then the values",
-        (_MAPS, "maps = [attention.Wq, attention.Wv, attention.Wk]"),
-    ),
-    edit(_COPY, "projections transposed", "transposed", ("[m.weight for", "[m.weight.T for")),
-    edit(
-        _COPY,
-        "projections side by side",
-        "must match the size",
-        (_IN_WEIGHT, _IN_WEIGHT.replace("maps])", "maps], dim=1)")),
-    ),
-    edit(
-        _COPY,
-        "WO transposed",
-        "WO.weight is transposed",
-        (_OUT_WEIGHT, "copy.out_proj.weight.copy_(attention.WO.weight.T)"),
-    ),
-    edit(_COPY, "WO forgotten", "out_proj", (_OUT_WEIGHT, "pass"), (_OUT_BIAS, "pass")),
-    edit(_COPY, "biases forgotten", "in_proj_bias", (_IN_BIAS, "pass")),
-    edit(
-        _COPY,
-        "bias of the keys forgotten",
-        "in_proj_bias",
-        (_IN_BIAS, _IN_BIAS.replace("[m.bias for m in maps]", "[m.bias * (m is not attention.Wk) for m in maps]")),
-    ),
-    edit(_COPY, "WO's bias forgotten", "out_proj.bias", (_OUT_BIAS, "pass")),
-    edit(
-        _COPY,
-        "no biases",
-        "in_proj_bias",
-        ("batch_first=True, ", "batch_first=True, bias=False, "),
-        (_IN_BIAS, "pass"),
-        (_OUT_BIAS, "pass"),
-    ),
-    edit(
-        _COPY,
-        "WO shared",
-        "shares memory",
-        (_RETURN, "copy.out_proj.weight = attention.WO.weight\n    return copy.train(attention.training)"),
-    ),
-    edit(
-        _COPY,
-        "WO's bias shared through data",
-        "shares memory",
-        (_OUT_BIAS, "copy.out_proj.bias.data = attention.WO.bias.data"),
-    ),
-    edit(
-        _COPY,
-        "the wrong way round",
-        "copy from ours into torch's",
-        (_OUT_WEIGHT, "attention.WO.weight.copy_(copy.out_proj.weight)"),
-    ),
-    edit(_COPY, "dropout forgotten", "dropout should be", ("attention.heads, dropout", "attention.heads")),
-    edit(_COPY, "always training", "the copy is not", (_RETURN, "return copy")),
-    edit(_COPY, "always in eval", "was in training mode", (_RETURN, "return copy.eval()")),
-    edit(_COPY, "original left in eval", "was in training mode", (_RETURN, "attention.eval()\n    " + _RETURN)),
-    edit(_COPY, "float32 only", "the copy's `in_proj_weight` is torch.float32", ('"dtype": weight.dtype, ', "")),
-    edit(_COPY, "on the CPU only", "on a GPU", (', "device": weight.device', "")),
-    edit(
-        _COPY,
-        "frozen",
-        "does not learn any more",
-        (_RETURN, "return copy.train(attention.training).requires_grad_(False)"),
-    ),
-    edit(
-        _COPY,
-        "a gradient is recorded",
-        "a leaf Variable",
-        ("with torch.no_grad():", "if True:"),
-    ),
-]
+_COPY_MUTANTS = edits(
+    _COPY,
+    [
+        ("nothing returned", Common.NO_RETURN, (_RETURN, "copy.train(attention.training)")),
+        ("the original returned", C.NOT_TORCHS, (_RETURN, "return attention")),
+        ("not batch first", C.NOT_BATCH_FIRST, ("batch_first=True, ", "")),
+        ("one head", C.HEADS, ("attention.heads, dropout", "1, dropout")),
+        ("dim and heads swapped", Unexplained.RAISED, ("len(weight), attention.heads", "attention.heads, len(weight)")),
+        (
+            "nothing copied",
+            C.NOT_COPIED,
+            (_IN_WEIGHT, "pass"),
+            (_IN_BIAS, "pass"),
+            (_OUT_WEIGHT, "pass"),
+            (_OUT_BIAS, "pass"),
+        ),
+        ("keys first", C.ORDER, (_MAPS, "maps = [attention.Wk, attention.Wq, attention.Wv]")),
+        ("values before keys", C.ORDER, (_MAPS, "maps = [attention.Wq, attention.Wv, attention.Wk]")),
+        ("projections transposed", C.TRANSPOSED, ("[m.weight for", "[m.weight.T for")),
+        (
+            "projections side by side",
+            Common.SIZES_DO_NOT_FIT,
+            (_IN_WEIGHT, _IN_WEIGHT.replace("maps])", "maps], dim=1)")),
+        ),
+        ("WO transposed", C.TRANSPOSED, (_OUT_WEIGHT, "copy.out_proj.weight.copy_(attention.WO.weight.T)")),
+        ("WO forgotten", C.NOT_COPIED, (_OUT_WEIGHT, "pass"), (_OUT_BIAS, "pass")),
+        ("biases forgotten", C.NOT_COPIED, (_IN_BIAS, "pass")),
+        (
+            "bias of the keys forgotten",
+            C.NOT_COPIED,
+            (_IN_BIAS, _IN_BIAS.replace("[m.bias for m in maps]", "[m.bias * (m is not attention.Wk) for m in maps]")),
+        ),
+        ("WO's bias forgotten", C.NOT_COPIED, (_OUT_BIAS, "pass")),
+        (
+            "no biases",
+            C.NO_BIAS,
+            ("batch_first=True, ", "batch_first=True, bias=False, "),
+            (_IN_BIAS, "pass"),
+            (_OUT_BIAS, "pass"),
+        ),
+        (
+            "WO shared",
+            C.SHARED,
+            (_RETURN, "copy.out_proj.weight = attention.WO.weight\n    return copy.train(attention.training)"),
+        ),
+        ("WO's bias shared through data", C.SHARED, (_OUT_BIAS, "copy.out_proj.bias.data = attention.WO.bias.data")),
+        ("the wrong way round", C.ORIGINAL_CHANGED, (_OUT_WEIGHT, "attention.WO.weight.copy_(copy.out_proj.weight)")),
+        ("dropout forgotten", C.DROPOUT, ("attention.heads, dropout", "attention.heads")),
+        ("always training", C.MODE, (_RETURN, "return copy")),
+        ("always in eval", C.MODE, (_RETURN, "return copy.eval()")),
+        ("original left in eval", C.MODE, (_RETURN, "attention.eval()\n    " + _RETURN)),
+        ("float32 only", Common.WRONG_DTYPE, ('"dtype": weight.dtype, ', "")),
+        ("on the CPU only", Common.MADE_ON_CPU, (', "device": weight.device', "")),
+        ("frozen", C.FROZEN, (_RETURN, "return copy.train(attention.training).requires_grad_(False)")),
+        ("a gradient is recorded", Common.LEAF_IN_PLACE, ("with torch.no_grad():", "if True:")),
+    ],
+)
 
 _COPY_VARIANTS = [
     variant(
@@ -1176,87 +932,49 @@ _COPY_VARIANTS = [
 _COUNT = "count_parameters"
 
 
-def _count(body: str) -> str:
-    return f"def count_parameters(module):\n    {body}"
-
-
-_COUNT_MUTANTS = [
-    mutant(_COUNT, "nothing returned", "is there a `return`?", _count("sum(p.numel() for p in module.parameters())")),
-    mutant(_COUNT, "tensors counted", "tensors, not numbers", _count("return len(list(module.parameters()))")),
-    mutant(
-        _COUNT,
-        "biases left out",
-        "biases count too",
-        _count("return sum(p.numel() for p in module.parameters() if p.dim() > 1)"),
-    ),
-    mutant(
-        _COUNT,
-        "only one level deep",
-        "modules inside modules",
-        _count("return sum(p.numel() for p in module.parameters(recurse=False))"),
-    ),
-    mutant(
-        _COUNT,
-        "two levels deep",
-        "modules inside modules",
-        _count("return sum(p.numel() for m in [module, *module.children()] for p in m.parameters(recurse=False))"),
-    ),
-    mutant(
-        _COUNT,
-        "the state dict counted",
-        "weight, which counts once",
-        _count("return sum(p.numel() for p in module.state_dict().values())"),
-    ),
-    mutant(
-        _COUNT,
-        "buffers counted",
-        "buffers do not count",
-        _count("return sum(p.numel() for p in [*module.parameters(), *module.buffers()])"),
-    ),
-    mutant(
-        _COUNT,
-        "shared ones counted twice",
-        "weight, which counts once",
-        _count("return sum(p.numel() for _, p in module.named_parameters(remove_duplicate=False))"),
-    ),
-    mutant(
-        _COUNT,
-        "frozen ones left out",
-        "frozen parameters count too",
-        _count("return sum(p.numel() for p in module.parameters() if p.requires_grad)"),
-    ),
-    mutant(
-        _COUNT, "first dimension only", "all their entries", _count("return sum(len(p) for p in module.parameters())")
-    ),
-    mutant(
-        _COUNT,
-        "matrices and vectors only",
-        "a parameter of shape (2, 3, 4)",
-        _count("return sum(len(p) * (p.shape[1] if p.dim() > 1 else 1) for p in module.parameters() if p.dim())"),
-    ),
-    mutant(_COUNT, "bytes", "bytes", _count("return sum(p.numel() * p.element_size() for p in module.parameters())")),
-    mutant(
-        _COUNT,
-        "a tensor",
-        "should be a Python int",
-        _count("return torch.tensor([p.numel() for p in module.parameters()]).sum()"),
-    ),
-    mutant(
-        _COUNT, "a float", "should be a Python int", _count("return float(sum(p.numel() for p in module.parameters()))")
-    ),
-    mutant(
-        _COUNT,
-        "hard-coded to the visible example",
-        "parameters, got",
-        _count("n = len(list(module.parameters()))\n    return 24 if n == 3 else 0"),
-    ),
-    mutant(
-        _COUNT,
-        "thaws what it counts",
-        "counting changed requires_grad",
-        _count("return sum(p.requires_grad_().numel() for p in module.parameters())"),
-    ),
-]
+_COUNT_MUTANTS = mutants(
+    _COUNT,
+    _COUNT_HEAD,
+    [
+        ("nothing returned", Common.NO_RETURN, "sum(p.numel() for p in module.parameters())"),
+        ("tensors counted", N.TENSORS, "return len(list(module.parameters()))"),
+        ("biases left out", N.NO_BIASES, "return sum(p.numel() for p in module.parameters() if p.dim() > 1)"),
+        ("only one level deep", N.NESTED, "return sum(p.numel() for p in module.parameters(recurse=False))"),
+        (
+            "two levels deep",
+            N.NESTED,
+            "return sum(p.numel() for m in [module, *module.children()] for p in m.parameters(recurse=False))",
+        ),
+        ("the state dict counted", N.TWICE, "return sum(p.numel() for p in module.state_dict().values())"),
+        ("buffers counted", N.BUFFERS, "return sum(p.numel() for p in [*module.parameters(), *module.buffers()])"),
+        (
+            "shared ones counted twice",
+            N.TWICE,
+            "return sum(p.numel() for _, p in module.named_parameters(remove_duplicate=False))",
+        ),
+        ("frozen ones left out", N.FROZEN, "return sum(p.numel() for p in module.parameters() if p.requires_grad)"),
+        ("first dimension only", N.FIRST_DIMENSION, "return sum(len(p) for p in module.parameters())"),
+        (
+            "matrices and vectors only",
+            N.TWO_DIMENSIONS,
+            "return sum(len(p) * (p.shape[1] if p.dim() > 1 else 1) for p in module.parameters() if p.dim())",
+        ),
+        (
+            "one long vector, of nothing too",
+            Unexplained.RAISED,
+            "return len(torch.cat([p.flatten() for p in module.parameters()]))",
+        ),
+        ("bytes", N.BYTES, "return sum(p.numel() * p.element_size() for p in module.parameters())"),
+        ("a tensor", N.NO_INT, "return torch.tensor([p.numel() for p in module.parameters()]).sum()"),
+        ("a float", N.NO_INT, "return float(sum(p.numel() for p in module.parameters()))"),
+        (
+            "hard-coded to the visible example",
+            Unexplained.NUMBER,
+            "n = len(list(module.parameters()))\nreturn 24 if n == 3 else 0",
+        ),
+        ("thaws what it counts", N.THAWED, "return sum(p.requires_grad_().numel() for p in module.parameters())"),
+    ],
+)
 
 _COUNT_VARIANTS = [
     variant(
@@ -1293,16 +1011,10 @@ MUTANTS = [
     *_COUNT_MUTANTS,
     # Rounded weights are as many as before.
     *forging_function("count_parameters", but=(*OF_TENSORS, "it rounds its arguments and works on those")),
+    *forging_dropout("MultiHeadAttention"),
     *forging_answers(
         classes=["NarrowSelfAttention", "MultiHeadAttention"],
         functions=["split_heads", "merge_heads", "copy_into_torch"],
     ),
 ]
-VARIANTS = [
-    *_SPLIT_VARIANTS,
-    *_MERGE_VARIANTS,
-    *_NARROW_VARIANTS,
-    *_WIDE_VARIANTS,
-    *_COPY_VARIANTS,
-    *_COUNT_VARIANTS,
-]
+VARIANTS = [*_SPLIT_VARIANTS, *_MERGE_VARIANTS, *_NARROW_VARIANTS, *_WIDE_VARIANTS, *_COPY_VARIANTS, *_COUNT_VARIANTS]

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from autograder.checks import (
+    Common,
+    Complaint,
+    Mistake,
+    Unexplained,
     call,
+    complain,
+    expect,
     expect_close,
     expect_parameters,
     expect_raises,
@@ -18,24 +24,20 @@ from autograder.checks import (
     unchanged,
 )
 from autograder.course.card import visible
+from checks.multi_head_attention import mistakes as m
 
 # ---- splitting and merging: position 0 has the features 0 to 5, position 1 has 6 to 11
 
 _NUMBERED = torch.arange(12.0).reshape(1, 2, 6)
 _HEADS = torch.tensor([[[[0, 1], [6, 7]], [[2, 3], [8, 9]], [[4, 5], [10, 11]]]], dtype=torch.float32)
 _SPLIT_MISTAKES = {
-    "positions and heads are mixed up: a reshape alone moves nothing. Reshape to (B, n, heads, d/h), then exchange two "
-    "dimensions": lambda: _NUMBERED.reshape(1, 3, 2, 2),
-    "the heads are interleaved: feature c went to head c % heads, but a head is a block of consecutive features": (
-        lambda: torch.stack([_NUMBERED[..., h::3] for h in range(3)], dim=1)
-    ),
-    "the heads come after the positions: exchange dimensions 1 and 2": lambda: _HEADS.transpose(1, 2),
-    "the heads come before the batch": lambda: _HEADS.transpose(0, 1),
-    "the last two dimensions are exchanged: positions come before a head's features": lambda: _HEADS.mT,
-    "there are d/h heads of `heads` features, not `heads` heads of d/h features": lambda: torch.stack(
-        [_NUMBERED[..., :3], _NUMBERED[..., 3:]], dim=1
-    ),
-    "every head got the features of head 0": lambda: _HEADS[:, :1].expand(1, 3, 2, 2),
+    m.split_heads.MIXED_UP: lambda: _NUMBERED.reshape(1, 3, 2, 2),
+    m.split_heads.INTERLEAVED: lambda: torch.stack([_NUMBERED[..., h::3] for h in range(3)], dim=1),
+    m.split_heads.AFTER_POSITIONS: lambda: _HEADS.transpose(1, 2),
+    m.split_heads.BEFORE_BATCH: lambda: _HEADS.transpose(0, 1),
+    m.split_heads.FEATURES_FIRST: lambda: _HEADS.mT,
+    m.split_heads.SIZES_EXCHANGED: lambda: torch.stack([_NUMBERED[..., :3], _NUMBERED[..., 3:]], dim=1),
+    m.split_heads.HEAD_0: lambda: _HEADS[:, :1].expand(1, 3, 2, 2),
 }
 
 
@@ -50,18 +52,15 @@ def split_heads(split_heads: Callable) -> None:
 
 
 _MERGE_MISTAKES = {
-    "positions and heads are mixed up: exchange them, to (B, n, h, d/h), before the reshape": lambda: _HEADS.reshape(
-        1, 2, 6
-    ),
-    "the heads are interleaved: all features of head 0 come first, then all of head 1": lambda: _HEADS.permute(
-        0, 2, 3, 1
-    ).reshape(1, 2, 6),
-    "features and positions are exchanged": lambda: _NUMBERED.mT,
-    "the heads are added up, not put side by side": lambda: _HEADS.sum(1),
-    "the heads are averaged, not put side by side": lambda: _HEADS.mean(1),
-    "only head 0 was kept": lambda: _HEADS[:, 0],
-    "the heads are stacked as positions, not put side by side": lambda: _HEADS.flatten(1, 2),
-    "the heads are in reverse order": lambda: torch.tensor([[[4.0, 5, 2, 3, 0, 1], [10, 11, 8, 9, 6, 7]]]),
+    m.merge_heads.MIXED_UP: lambda: _HEADS.reshape(1, 2, 6),
+    m.merge_heads.INTERLEAVED: lambda: _HEADS.permute(0, 2, 3, 1).reshape(1, 2, 6),
+    m.merge_heads.EXCHANGED: lambda: _NUMBERED.mT,
+    m.merge_heads.ADDED: lambda: _HEADS.sum(1),
+    m.merge_heads.AVERAGED: lambda: _HEADS.mean(1),
+    m.merge_heads.HEAD_0: lambda: _HEADS[:, 0],
+    m.merge_heads.AS_POSITIONS: lambda: _HEADS.flatten(1, 2),
+    m.merge_heads.REVERSED: lambda: torch.tensor([[[4.0, 5, 2, 3, 0, 1], [10, 11, 8, 9, 6, 7]]]),
+    m.merge_heads.NO_BATCH: lambda: _NUMBERED[0],
 }
 
 
@@ -74,26 +73,24 @@ def merge_heads(merge_heads: Callable) -> None:
     expect_close(merged, _NUMBERED, "three heads of two positions, merged,", _MERGE_MISTAKES)
 
 
-# ---- both kinds of attention, by hand: with maps that change nothing, head 0 looks for the 1 at position 1, head 1 for
-# the 1 at position 0. A is such that a scaled score between two such positions is ln 3, so that its weight is three
-# times that of a score of 0.
+# ---- both kinds of attention, by hand: Wq, Wk and Wv change nothing, WO doubles. Head 0 looks for the 1 at position 1,
+# head 1 for the 1 at position 0. A is such that a scaled score between two such positions is ln 3, so that its weight
+# is three times that of a score of 0.
 
 _A = (torch.tensor(3.0).log() / 2).sqrt()
 _X = _A * torch.tensor([[[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]]).repeat_interleave(4, dim=-1)
 _THIRD = 1 / 3
-_DIVISORS = {
-    "divided by √dim": 8**0.5,
-    "divided by the root of the sequence length": 3**0.5,
-    "divided by √heads": 2**0.5,
-    "divided by dim // heads": 4,
-    "not scaled": 1,
+_DIVISORS: dict[Mistake, float] = {
+    m.Attention.BY_ALL_FEATURES: 8**0.5,
+    m.Attention.BY_LENGTH: 3**0.5,
+    m.Attention.BY_NO_ROOT: 4,
+    m.Attention.NOT_SCALED: 1,
 }
-_ADVICE = "divide by √(dim // heads), by the features of one head"
 
 
 def _outputs(*values: float) -> Callable[[], Tensor]:
-    """What head 0 and head 1 give at each of the three positions, by A, each four times."""
-    return lambda: _A * torch.tensor(values).reshape(1, 3, 2).repeat_interleave(4, dim=-1)
+    """What head 0 and head 1 give at each of the three positions, by A, each four times, and doubled."""
+    return lambda: 2 * _A * torch.tensor(values).reshape(1, 3, 2).repeat_interleave(4, dim=-1)
 
 
 def _divided(divisor: float) -> Callable[[], Tensor]:
@@ -103,40 +100,39 @@ def _divided(divisor: float) -> Callable[[], Tensor]:
 
 _HIGH, _LOW = 3**0.5 / (3**0.5 + 2), 1 / (3**0.5 + 2)
 _NARROW_RIGHT = _outputs(_THIRD, 3 / 5, 3 / 5, _THIRD, _THIRD, _THIRD)
-_NARROW_MISTAKES = {
-    **{f"the scores are {name}: {_ADVICE}": _divided(divisor) for name, divisor in _DIVISORS.items()},
-    "the heads are interleaved: a head is a block of features": _outputs(_LOW, _HIGH, _HIGH, _LOW, _THIRD, _THIRD),
-    "positions and heads are mixed up: use split_heads": _outputs(2 / 3, 6 / 7, 6 / 7, 0, 0, 0),
-    "positions and heads are mixed up at the end: use merge_heads": _outputs(
-        _THIRD, 3 / 5, _THIRD, 3 / 5, _THIRD, _THIRD
-    ),
-    "the softmax runs over the queries, not the last dimension": _outputs(0.2, 0.6, 0.6, 0.2, 0.2, 0.2),
-    "the softmax runs over the heads, not the last dimension": _outputs(0.5, 0.75, 0.75, 0.5, 0.5, 0.5),
-    "the weights of head 0 are used for every head": _outputs(_THIRD, _THIRD, 3 / 5, 1 / 5, _THIRD, _THIRD),
-    "every head sees the slice of head 0": _outputs(_THIRD, _THIRD, 3 / 5, 3 / 5, _THIRD, _THIRD),
-    "the heads are averaged, not put side by side": _outputs(*[7 / 15] * 4, _THIRD, _THIRD),
-    "the residual comes in chapter 6: do not add x": _outputs(_THIRD, 8 / 5, 8 / 5, _THIRD, _THIRD, _THIRD),
-    "the heads are put back in the wrong order: use merge_heads": lambda: (
-        _A * torch.tensor([_THIRD, 3 / 5, 3 / 5, _THIRD, _THIRD, _THIRD]).reshape(1, 3, 2).repeat(1, 1, 4)
+_NARROW_MISTAKES: dict[Mistake, Callable[[], Tensor]] = {
+    **{mistake: _divided(divisor) for mistake, divisor in _DIVISORS.items()},
+    m.Attention.INTERLEAVED: _outputs(_LOW, _HIGH, _HIGH, _LOW, _THIRD, _THIRD),
+    m.Attention.MIXED_UP: _outputs(2 / 3, 6 / 7, 6 / 7, 0, 0, 0),
+    m.Attention.MIXED_UP_AFTER: _outputs(_THIRD, 3 / 5, _THIRD, 3 / 5, _THIRD, _THIRD),
+    m.Attention.OVER_QUERIES: _outputs(0.2, 0.6, 0.6, 0.2, 0.2, 0.2),
+    m.Attention.OVER_HEADS: _outputs(0.5, 0.75, 0.75, 0.5, 0.5, 0.5),
+    m.Attention.WEIGHTS_OF_HEAD_0: _outputs(_THIRD, _THIRD, 3 / 5, 1 / 5, _THIRD, _THIRD),
+    m.Attention.SLICE_0: _outputs(_THIRD, _THIRD, 3 / 5, 3 / 5, _THIRD, _THIRD),
+    m.Attention.HEADS_AVERAGED: _outputs(*[7 / 15] * 4, _THIRD, _THIRD),
+    m.Attention.RESIDUAL: lambda: _NARROW_RIGHT() + _X,
+    m.Attention.NO_OUTPUT_MAP: lambda: _NARROW_RIGHT() / 2,
+    m.Attention.ORDER_AFTER: lambda: (
+        2 * _A * torch.tensor([_THIRD, 3 / 5, 3 / 5, _THIRD, _THIRD, _THIRD]).reshape(1, 3, 2).repeat(1, 1, 4)
     ),
 }
 _NARROW_SHAPES = {"Wq.weight": (4, 4), "Wk.weight": (4, 4), "Wv.weight": (4, 4), "WO.weight": (8, 8), "WO.bias": (8,)}
-_NARROW_HINTS = {
-    "W": "Wq, Wk and Wv are `nn.Linear(dim // heads, dim // heads, bias=False)`, one each for all heads; WO is "
-    "`nn.Linear(dim, dim)`"
-}
 
 
 def _unchanging(shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
     return {name: torch.eye(*shape) if len(shape) == 2 else torch.zeros(shape) for name, shape in shapes.items()}
 
 
+def _doubling(shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+    return _unchanging(shapes) | {"WO.weight": 2 * torch.eye(*shapes["WO.weight"])}
+
+
 @visible("the parameters, and two heads at three positions by hand")
 def NarrowSelfAttention_values(NarrowSelfAttention: Callable) -> None:
-    """Parameters; the values with maps that change nothing."""
+    """Parameters; the values with maps that change nothing, and are doubled in the end."""
     module = call(NarrowSelfAttention, 8, 2)
-    expect_parameters(module, _NARROW_SHAPES, _NARROW_HINTS)
-    set_weights(module, _unchanging(_NARROW_SHAPES), torch.float32)
+    expect_parameters(module, _NARROW_SHAPES, {"W": m.Attention.MAPS_OF_A_SLICE})
+    set_weights(module, _doubling(_NARROW_SHAPES), torch.float32)
     x = _X.clone()
     with unchanged(x=x):
         value = call(module, x)
@@ -148,12 +144,12 @@ _SEVENS = torch.tensor([1.0, 1.0, 7.0])[None, :, None].repeat(2, 1, 4)
 _PADDING = torch.tensor([[[True, True, False]], [[True, True, True]]])  # position 2 is padding in item 0 only
 _ADDED = 1 + 6 / (2 * 2.718281828 + 1)
 _MASK_MISTAKES = {  # what head 0 and head 1 give in item 0, then in item 1
-    "the mask is ignored, or masked scores are set to 0, and exp(0) is 1": (3, 3, 3, 3),
-    "a mask of three dimensions lined up its batch with the heads": (1, 3, 1, 3),
-    "the mask is applied in head 0 only: it holds for every head": (1, 3, 3, 3),
-    "the mask of batch item 0 is used for the whole batch": (1, 1, 1, 1),
-    "the mask is applied after the softmax: rows no longer sum to 1": (2 / 3, 2 / 3, 3, 3),
-    "the mask is added to the scores as 0 and 1: fill them instead": (_ADDED, _ADDED, 3, 3),
+    m.Attention.MASK_IGNORED: (3, 3, 3, 3),
+    m.Attention.MASK_LINED_UP: (1, 3, 1, 3),
+    m.Attention.MASK_IN_HEAD_0: (1, 3, 3, 3),
+    m.Attention.MASK_OF_ITEM_0: (1, 1, 1, 1),
+    m.Attention.MASK_AFTER: (2 / 3, 2 / 3, 3, 3),
+    m.Attention.MASK_ADDED: (_ADDED, _ADDED, 3, 3),
 }
 
 
@@ -162,28 +158,33 @@ def _by_item_and_head(values: Sequence[float]) -> Callable[[], Tensor]:
     return lambda: per_feature.expand(2, 3, 4)
 
 
-def _expect_masks(module: Any, attend: Callable[..., Any]) -> None:
+def _expect_masks(attend: Callable[..., Any]) -> None:
     """Padding in one of two items, a causal mask, and rows that may look at nothing, of a module with 2 heads of 2."""
-    mistakes: dict[str, Callable[[], Tensor]] = {
-        "the mask is transposed: mask[i, j] says whether output i may look at position j": lambda: torch.cat(
+    mistakes: dict[Mistake, Callable[[], Tensor]] = {
+        m.Attention.MASK_TRANSPOSED: lambda: torch.cat(
             [torch.tensor([3.0, 3.0, 0.0])[None, :, None].expand(1, 3, 4), torch.full((1, 3, 4), 3.0)]
         )
     }
-    mistakes |= {cause: _by_item_and_head(values) for cause, values in _MASK_MISTAKES.items()}
+    mistakes |= {mistake: _by_item_and_head(values) for mistake, values in _MASK_MISTAKES.items()}
+    name, asked = "the output where position 2 is padding in item 0,", "x (2, 3, 4) and mask (2, 1, 3)"
     value = call(attend, _PADDING.clone())
-    expect_tensor(value, (2, 3, 4), name="the output with padding in item 0")
-    assert not torch.allclose(value[0], torch.tensor(7.0)), (
-        "item 0 looks at its padding alone: the mask has the wrong sign: True means that attention is allowed"
-    )
+    expect_tensor(value, (2, 3, 4), name=name, asked=asked)
+    looks = torch.allclose(value[0], torch.tensor(7.0))
+    expect(not looks, m.Attention.MASK_TURNED, name, asked=asked, got="that of the padding alone")
     right = _by_item_and_head((1, 1, 3, 3))()
-    expect_close(value, right, "the output with padding in item 0", mistakes, tolerance=1e-4)
+    expect_close(value, right, name, mistakes, tolerance=1e-4, asked=asked)
     past = torch.ones(3, 3, dtype=torch.bool).tril()
     right = torch.tensor([1.0, 1.0, 3.0])[None, :, None].expand(2, 3, 4)
-    expect_close(call(attend, past.clone()), right, "the output with a causal mask (n, n)", tolerance=1e-4)
+    asked = "x (2, 3, 4) and mask (3, 3)"
+    try:
+        value = call(attend, past.clone())
+    except Complaint as error:
+        complain(m.Attention.MASK_OF_TWO, "the call", asked=asked, got=error.finding.got)
+    expect_close(value, right, "the output with a causal mask", tolerance=1e-4, asked=asked)
     value = call(attend, past.tril(-1))[:, 0]
-    nothing = "the output at position 0, which may look at nothing, so that its weights should all be 0,"
-    looked = {"a row that may look at nothing looks at everything equally": lambda: torch.full((2, 4), 3.0)}
-    expect_close(value, torch.zeros(2, 4), nothing, looked, tolerance=1e-4)
+    looked = {m.Attention.EMPTY_ROW: lambda: torch.full((2, 4), 3.0)}
+    name = "the output at position 0, which may look at nothing,"
+    expect_close(value, torch.zeros(2, 4), name, looked, tolerance=1e-4, asked=asked)
 
 
 @visible("padding in one of two items, a causal mask, a row that may look at nothing")
@@ -193,7 +194,7 @@ def NarrowSelfAttention_masks(NarrowSelfAttention: Callable) -> None:
     shapes = {"Wq.weight": (2, 2), "Wk.weight": (2, 2), "Wv.weight": (2, 2), "WO.weight": (4, 4), "WO.bias": (4,)}
     state = _unchanging(shapes) | {name: torch.zeros(2, 2) for name in ("Wq.weight", "Wk.weight")}
     set_weights(module, state, torch.float32)
-    _expect_masks(module, lambda mask: module(_SEVENS.clone(), mask))
+    _expect_masks(lambda mask: module(_SEVENS.clone(), mask))
 
 
 # ---- wide
@@ -210,80 +211,75 @@ def _rows(parts: Tensor, dim: int = -1) -> Callable[[], Tensor]:
     return lambda: parts / parts.sum(dim=dim, keepdim=True)
 
 
-_WEIGHT_MISTAKES = {
-    **{f"the scores are {name}: {_ADVICE}": _rows(_PARTS ** (2 / divisor)) for name, divisor in _DIVISORS.items()},
-    "the heads are interleaved: a head is a block of consecutive features": _rows(_INTERLEAVED),
-    "positions and heads are mixed up: use split_heads": _rows(_MIXED),
-    "the weights of head 0 are used for every head": _rows(_PARTS[:, :1].expand(1, 2, 3, 3)),
-    "the softmax runs over the heads, not over the last dimension": _rows(_PARTS, 1),
-    "the softmax runs over the queries, not over the last dimension": _rows(_PARTS, 2),
-    "the weights are averaged over the heads: return those of each head": lambda: _rows(_PARTS)().mean(1),
-    "the weights are those of one head only: return those of each head": lambda: _rows(_PARTS)()[:, 0],
+_WEIGHT_MISTAKES: dict[Mistake, Callable[[], Tensor]] = {
+    **{mistake: _rows(_PARTS ** (2 / divisor)) for mistake, divisor in _DIVISORS.items()},
+    m.Attention.INTERLEAVED: _rows(_INTERLEAVED),
+    m.Attention.MIXED_UP: _rows(_MIXED),
+    m.Attention.WEIGHTS_OF_HEAD_0: _rows(_PARTS[:, :1].expand(1, 2, 3, 3)),
+    m.Attention.OVER_HEADS: _rows(_PARTS, 1),
+    m.Attention.OVER_QUERIES: _rows(_PARTS, 2),
+    m.Attention.WEIGHTS_AVERAGED: lambda: _rows(_PARTS)().mean(1),
+    m.Attention.WEIGHTS_OF_ONE: lambda: _rows(_PARTS)()[:, 0],
 }
-_TABLE = torch.tensor([[[7 / 3, 18.0], [11 / 5, 70 / 3], [7 / 3, 70 / 3]]])  # [position][head]
+_TABLE = 2 * torch.tensor([[[7 / 3, 18.0], [11 / 5, 70 / 3], [7 / 3, 70 / 3]]])  # [position][head]
 _WIDE_RIGHT = _TABLE.repeat_interleave(4, dim=-1)
 _OUTPUT_MISTAKES = {
-    "positions and heads are mixed up at the end: use merge_heads": lambda: _TABLE.mT.reshape(
-        1, 3, 2
-    ).repeat_interleave(4, dim=-1),
-    "the heads are put back in the wrong order: use merge_heads": lambda: _TABLE.repeat(1, 1, 4),
-    "the keys are used as values: Wv belongs to the third argument": lambda: torch.cat(
-        [_rows(_PARTS)()[:, head] @ _X[..., 4 * head : 4 * head + 4] for head in range(2)], dim=-1
+    m.Attention.MIXED_UP_AFTER: lambda: _TABLE.mT.reshape(1, 3, 2).repeat_interleave(4, dim=-1),
+    m.Attention.ORDER_AFTER: lambda: _TABLE.repeat(1, 1, 4),
+    m.Attention.KEYS_AS_VALUES: lambda: (
+        2 * torch.cat([_rows(_PARTS)()[:, head] @ _X[..., 4 * head : 4 * head + 4] for head in range(2)], dim=-1)
     ),
-    "the residual comes in chapter 6: do not add the queries": lambda: _WIDE_RIGHT + _X,
+    m.Attention.RESIDUAL: lambda: _WIDE_RIGHT + _X,
+    m.Attention.NO_OUTPUT_MAP: lambda: _WIDE_RIGHT / 2,
 }
-_WIDE_HINTS = {"W": "Wq, Wk, Wv and WO are `nn.Linear(dim, dim)`, each with its bias"}
-
-
-def _wide_shapes(dim: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.{part}": (dim, dim) if part == "weight" else (dim,) for name in _MAPS for part in _KINDS}
-
-
 _MAPS, _KINDS = ("Wq", "Wk", "Wv", "WO"), ("weight", "bias")
 
 
-def _two(results: Any) -> tuple[Tensor, Tensor]:
-    assert isinstance(results, tuple | list) and len(results) == 2, (
-        "forward should return two things: `return output, weights`"
-    )
+def wide_shapes(dim: int) -> dict[str, tuple[int, ...]]:
+    """What parameters a MultiHeadAttention has."""
+    return {f"{name}.{part}": (dim, dim) if part == "weight" else (dim,) for name in _MAPS for part in _KINDS}
+
+
+def two(results: Any) -> tuple[Tensor, Tensor]:
+    """The output and the weights, once two things are there."""
+    expect(results is not None, Common.NO_RETURN, expected="an output and weights", got="None")
+    both = isinstance(results, tuple | list) and len(results) == 2
+    expect(both, m.Attention.ONE_RESULT)
     return results[0], results[1]
 
 
 @visible("the parameters, the shapes for n ≠ m, and two heads at three positions by hand")
 def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
-    """Parameters, shapes, then output and weights with maps that change nothing."""
+    """Parameters, shapes, then output and weights with maps that change nothing, and are doubled in the end."""
     module = call(MultiHeadAttention, 8, 2).eval()
-    expect_parameters(module, _wide_shapes(8), _WIDE_HINTS)
-    output, weights = _two(call(module, torch.randn(3, 5, 8), torch.randn(3, 4, 8), torch.randn(3, 4, 8)))
-    expect_tensor(weights, None, name="the second result, the weights,")
-    assert output.shape != (3, 2, 5, 4), "the output comes first, then the weights"
-    expect_tensor(output, (3, 5, 8), name="the output for 5 queries and 4 keys")
-    causes = {
-        (3, 5, 4): "they are averaged over the heads, or of one head only: return those of each head",
-        (3, 2, 5, 5): "the queries are used as keys and values: there are three arguments",
-    }
-    assert weights.shape == (3, 2, 5, 4), (
-        f"the weights for 5 queries and 4 keys should have shape (B, h, n, m) = (3, 2, 5, 4), got "
-        f"{tuple(weights.shape)}"
-        + (f". Likely cause: {causes[tuple(weights.shape)]}" if tuple(weights.shape) in causes else "")
-    )
-    set_weights(module, _unchanging(_wide_shapes(8)), torch.float32)
+    expect_parameters(module, wide_shapes(8), {"W": m.Attention.MAPS_OF_ALL})
+    asked = "queries (3, 5, 8), keys (3, 4, 8) and values (3, 4, 8)"
+    output, weights = two(call(module, torch.randn(3, 5, 8), torch.randn(3, 4, 8), torch.randn(3, 4, 8)))
+    expect_tensor(weights, name="the second result, the weights,", asked=asked)
+    expect_tensor(output, name="the output", asked=asked)
+    told = {"expected": "of shape (3, 5, 8)", "got": f"shape {tuple(output.shape)}"}
+    expect(output.shape != (3, 2, 5, 4), m.Attention.WEIGHTS_FIRST, "the first result", asked=asked, **told)
+    told = {"expected": "of shape (3, 2, 5, 4)", "got": f"shape {tuple(weights.shape)}"}
+    expect(weights.shape != (3, 2, 5, 5), m.Attention.QUERIES_ONLY, "the weights", asked=asked, **told)
+    set_weights(module, _doubling(wide_shapes(8)), torch.float32)
     x, values = _X.clone(), _VALUES.clone()
     with unchanged(queries=x, values=values):
-        output, weights = _two(call(module, x, x, values))
-    expect_close(weights, _rows(_PARTS)(), "the weights by hand", _WEIGHT_MISTAKES, torch.float32, 1e-4)
+        by_hand = two(call(module, x, x, values))
+    expect_close(by_hand[1], _rows(_PARTS)(), "the weights by hand", _WEIGHT_MISTAKES, torch.float32, 1e-4)
     name = "the weights are right; the output by hand"
-    expect_close(output, _WIDE_RIGHT, name, _OUTPUT_MISTAKES, torch.float32, 1e-4)
+    expect_close(by_hand[0], _WIDE_RIGHT, name, _OUTPUT_MISTAKES, torch.float32, 1e-4)
+    expect_tensor(output, (3, 5, 8), name="the output", asked=asked)
+    expect_tensor(weights, (3, 2, 5, 4), name="the weights", asked=asked)
 
 
 @visible("padding in one of two items, a causal mask, a row that may look at nothing")
 def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
     """Means of what may be looked at, and the weights that make them."""
     module = call(MultiHeadAttention, 4, 2).eval()
-    state = {name: torch.zeros(shape) for name, shape in _wide_shapes(4).items()}
+    state = {name: torch.zeros(shape) for name, shape in wide_shapes(4).items()}
     set_weights(module, state | {"Wv.weight": torch.eye(4), "WO.weight": torch.eye(4)}, torch.float32)
-    _expect_masks(module, lambda mask: module(*[_SEVENS.clone() for _ in range(3)], mask)[0])
-    _, weights = _two(call(module, *[_SEVENS.clone() for _ in range(3)], _PADDING.clone()))
+    _expect_masks(lambda mask: module(*[_SEVENS.clone() for _ in range(3)], mask)[0])
+    _, weights = two(call(module, *[_SEVENS.clone() for _ in range(3)], _PADDING.clone()))
     right = torch.tensor([[0.5, 0.5, 0.0], [_THIRD, _THIRD, _THIRD]])[:, None, None].expand(2, 2, 3, 3)
     expect_close(weights, right, "the output is right; the weights with padding in item 0", tolerance=1e-4)
 
@@ -294,15 +290,13 @@ def MultiHeadAttention_dropout(MultiHeadAttention: Callable) -> None:
     module = call(MultiHeadAttention, 8, 2, dropout=0.5)
     x = torch.randn(3, 6, 8)
     expect_same_in_eval(module, [x, x, x], "the module with dropout=0.5")
-    _, whole = _two(call(module, x, x, x))
+    _, whole = two(call(module, x, x, x))
     module.train()
-    dropped, weights = _two(call(module, x, x, x))
-    again, _ = _two(call(module, x, x, x))
-    assert not torch.equal(dropped, again), (
-        "in training with dropout=0.5 no weight is dropped: two calls give the same result"
-    )
-    name = "with dropout=0.5, in training, the second result, the weights before dropout,"
-    assert not (weights == 0).any(), f"{name} holds zeros. Likely cause: the weights returned are those after dropout"
+    dropped, weights = two(call(module, x, x, x))
+    again, _ = two(call(module, x, x, x))
+    name = "the second result in training with dropout=0.5"
+    expect(not torch.equal(dropped, again), m.Attention.NO_DROPOUT, "two calls with dropout=0.5 give the same")
+    expect(not (weights == 0).any(), m.Attention.WEIGHTS_DROPPED, f"{name} has zeros in it")
     expect_close(weights, whole, name, tolerance=1e-5)
 
 
@@ -323,54 +317,53 @@ def stand_in(dim, heads, dropout):
 def copy_into_torch(copy_into_torch: Callable) -> None:
     """A copy of three heads of two features."""
     attention = place(stand_in, beside=copy_into_torch)(6, 3, 0.1)
-    ours = {name: torch.randn(shape) for name, shape in _wide_shapes(6).items()}
+    ours = {name: torch.randn(shape) for name, shape in wide_shapes(6).items()}
     set_weights(attention, ours, torch.float32)
     copy = call(copy_into_torch, attention)
-    assert copy is not None, "copy_into_torch returned None: is there a `return`?"
-    assert isinstance(copy, nn.MultiheadAttention), "the result should be an nn.MultiheadAttention"
-    assert copy.batch_first, "pass batch_first=True: without it torch takes (seq_len, batch, dim)"
-    assert copy.num_heads == 3, f"the copy should have 3 heads, got {copy.num_heads}"
-    assert copy.dropout == 0.1, f"the copy's dropout should be 0.1, the original's, got {copy.dropout}"
+    expect_settings(copy, 3, 0.1)
     for name, value in attention.state_dict().items():
-        assert torch.equal(value, ours[name]), f"copying changed the original's `{name}`: copy from ours into torch's"
+        expect(torch.equal(value, ours[name]), m.copy_into_torch.ORIGINAL_CHANGED, f"what changed is `{name}`")
     theirs = copy.state_dict()
+    expect("in_proj_bias" in theirs, m.copy_into_torch.NO_BIAS, "what is missing is `in_proj_bias`")
     for part in _KINDS:
-        assert f"in_proj_{part}" in theirs, f"the copy has no `in_proj_{part}`: leave torch's options for it alone"
-        blocks = dict(zip(_MAPS, theirs[f"in_proj_{part}"].split(6), strict=False))
-        _expect_blocks(blocks, ours, part)
-    out = theirs["out_proj.weight"]
-    wrong = {"WO.weight is transposed: torch stores (out, in) in both places": lambda: ours["WO.weight"].T}
-    expect_close(out, ours["WO.weight"], "out_proj.weight, which should hold WO's weight,", wrong)
-    expect_close(theirs["out_proj.bias"], ours["WO.bias"], "out_proj.bias, which should hold WO's bias,")
+        _expect_blocks(theirs[f"in_proj_{part}"].split(6), ours, part)
+    _expect_part(theirs["out_proj.weight"], ours["WO.weight"], "out_proj.weight, which should hold WO's weight,")
+    _expect_part(theirs["out_proj.bias"], ours["WO.bias"], "out_proj.bias, which should hold WO's bias,")
 
 
-def _expect_blocks(blocks: Mapping[str, Tensor], ours: Mapping[str, Tensor], part: str) -> None:
-    for name, block in blocks.items():
-        wrong: dict[str, Callable[[], Tensor]] = {
-            f"{other}'s {part} is where {name}'s belongs: first the queries, then the keys, then the values": (
-                lambda other=other: ours[f"{other}.{part}"]
-            )
-            for other in _MAPS[:3]
-            if other != name
-        }
-        if part == "weight":
-            wrong[f"{name}.weight is transposed: torch stores (out, in) in both places"] = lambda name=name: (
-                ours[f"{name}.weight"].T
-            )
+def expect_settings(copy: Any, heads: int, dropout: float) -> None:
+    """Fail unless this is one of torch's, with these heads and this dropout."""
+    expect(copy is not None, Common.NO_RETURN, expected="an nn.MultiheadAttention", got="None")
+    expect(isinstance(copy, nn.MultiheadAttention), m.copy_into_torch.NOT_TORCHS)
+    expect(copy.batch_first, m.copy_into_torch.NOT_BATCH_FIRST, "`batch_first`", expected="True", got="False")
+    expect(copy.num_heads == heads, m.copy_into_torch.HEADS, "the number of heads", expected=heads, got=copy.num_heads)
+    expect(copy.dropout == dropout, m.copy_into_torch.DROPOUT, "`dropout`", expected=dropout, got=copy.dropout)
+
+
+def _expect_part(value: Tensor, right: Tensor, where: str) -> None:
+    wrong = {m.copy_into_torch.TRANSPOSED: lambda: right.mT} if right.dim() > 1 else {}
+    expect_close(value, right, where, wrong, otherwise=m.copy_into_torch.NOT_COPIED)
+
+
+def _expect_blocks(blocks: Sequence[Tensor], ours: Mapping[str, Tensor], part: str) -> None:
+    for name, block in zip(_MAPS, blocks, strict=False):
         where = f"the part of in_proj_{part} which should hold {name}'s {part}"
-        expect_close(block, ours[f"{name}.{part}"], where, wrong)
+        for other in set(_MAPS[:3]) - {name}:
+            there = torch.equal(block, ours[f"{other}.{part}"])
+            expect(not there, m.copy_into_torch.ORDER, where, got=f"{other}'s {part}")
+        _expect_part(block, ours[f"{name}.{part}"], where)
 
 
 def _two_layers():
     return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2, bias=False))
 
 
-_COUNTS = {
-    3: "3 is the number of parameter tensors, not numbers: count the entries of each",
-    20: "the 4 biases are missing: biases count too",
-    0: "nothing was counted: the parameters are in modules inside modules",
-    10: "only the first dimension of each parameter was counted: count all their entries",
-    96: "these are bytes: 4 for each number",
+_COUNTS: dict[int, Mistake] = {
+    3: m.count_parameters.TENSORS,
+    20: m.count_parameters.NO_BIASES,
+    0: m.count_parameters.NESTED,
+    10: m.count_parameters.FIRST_DIMENSION,
+    96: m.count_parameters.BYTES,
 }
 
 
@@ -378,7 +371,7 @@ _COUNTS = {
 def count_parameters(count_parameters: Callable) -> None:
     """3·4 + 4 + 4·2 = 24."""
     count = call(count_parameters, place(_two_layers, beside=count_parameters)())
-    assert count is not None, "count_parameters returned None: is there a `return`?"
-    assert isinstance(count, int), f"the count should be a Python int, got {count!r}"
-    told = f"nn.Linear(3, 4) and nn.Linear(4, 2, bias=False) have 3·4 + 4 + 4·2 = 24, got {count}"
-    assert count == 24, told + (f". Likely cause: {_COUNTS[count]}" if count in _COUNTS else "")
+    asked = "nn.Linear(3, 4) and nn.Linear(4, 2, bias=False)"
+    expect(count is not None, Common.NO_RETURN, "the count", asked=asked, expected=24, got="None")
+    expect(isinstance(count, int), m.count_parameters.NO_INT, "the count", asked=asked, expected=24, got=repr(count))
+    expect(count == 24, _COUNTS.get(count, Unexplained.NUMBER), "the count", asked=asked, expected=24, got=count)

@@ -1,384 +1,321 @@
-"""Chapter 02: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 02: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import Answer, edit, mutant, variant
+from autograder.answers import edits, flag_published, mutants, variant
+from autograder.checks import Common, Unexplained
 from checks.forgers import forging_answers
+from checks.normalized_dot_products.mistakes import basic_self_attention, normalized_dot_product, softmax
 
-
-def _softmax(title: str, says: str, *lines: str) -> Answer:
-    return mutant("softmax", title, says, "def softmax(z, dim):\n    " + "\n    ".join(lines))
-
-
-def _weights(title: str, says: str, *lines: str) -> Answer:
-    return mutant(
-        "normalized_dot_product", title, says, "def normalized_dot_product(queries, keys):\n    " + "\n    ".join(lines)
-    )
-
-
-def _attention(title: str, says: str, *lines: str) -> Answer:
-    return mutant("basic_self_attention", title, says, "def basic_self_attention(x):\n    " + "\n    ".join(lines))
-
-
-_MAXIMUM = "z - z.amax(dim=dim, keepdim=True)"
-_EXP = "e = torch.exp(z - z.amax(dim=dim, keepdim=True))"
-_DOTS = "scores = torch.einsum('bnd,bmd->bnm', queries, keys)"
-
-MUTANTS = [
-    # softmax: the formula
-    _softmax("nothing returned", "is there a `return`?", _EXP, "e / e.sum(dim=dim, keepdim=True)"),
-    edit(
-        "softmax",
+_SOFTMAX = [
+    (
+        "nothing returned",
+        Common.NO_RETURN,
+        "e = torch.exp(z - z.amax(dim=dim, keepdim=True))\ne / e.sum(dim=dim, keepdim=True)",
+    ),
+    ("the whole tensor sums to 1", softmax.WHOLE_TENSOR, "e = torch.exp(z)\nreturn e / e.sum()"),
+    ("no exponential", softmax.NO_EXPONENTIAL, "return z / z.sum(dim=dim, keepdim=True)"),
+    ("absolute values instead of exp", softmax.NO_EXPONENTIAL, "return z.abs() / z.abs().sum(dim=dim, keepdim=True)"),
+    ("squares instead of exp", softmax.NO_EXPONENTIAL, "return z**2 / (z**2).sum(dim=dim, keepdim=True)"),
+    ("not divided", softmax.NOT_DIVIDED, "return torch.exp(z)"),
+    ("the largest made 1, not divided", softmax.NOT_DIVIDED, "return torch.exp(z - z.amax(dim=dim, keepdim=True))"),
+    (
+        "divided by the mean",
+        softmax.NOT_DIVIDED,
+        "e = torch.exp(z - z.amax(dim=dim, keepdim=True))\nreturn e / e.mean(dim=dim, keepdim=True)",
+    ),
+    ("sigmoid", softmax.NOT_DIVIDED, "return torch.sigmoid(z)"),
+    ("base 2", softmax.POWERS_OF_2, "e = 2**z\nreturn e / e.sum(dim=dim, keepdim=True)"),
+    ("torch.softmax", softmax.LIBRARY, "return torch.softmax(z, dim=dim)"),
+    ("the module", softmax.LIBRARY, "return nn.Softmax(dim=dim)(z)"),
+    ("exp of log_softmax", softmax.LIBRARY, "return F.log_softmax(z, dim=dim).exp()"),
+    ("logsumexp", softmax.LIBRARY, "return torch.exp(z - torch.logsumexp(z, dim=dim, keepdim=True))"),
+    ("torch.special", softmax.LIBRARY, "return torch.special.log_softmax(z, dim=dim).exp()"),
+    (
+        "changes the scores in place",
+        Common.CHANGED_IN_PLACE,
+        "z -= z.detach().amax(dim=dim, keepdim=True)\ne = torch.exp(z)\nreturn e / e.sum(dim=dim, keepdim=True)",
+    ),
+    (
+        "detached",
+        Common.CUT_OFF,
+        "z = z.detach()\ne = torch.exp(z - z.amax(dim=dim, keepdim=True))\nreturn e / e.sum(dim=dim, keepdim=True)",
+    ),
+    (
+        "float32 only",
+        Common.WRONG_DTYPE,
+        "z = z.float()\ne = torch.exp(z - z.amax(dim=dim, keepdim=True))\nreturn e / e.sum(dim=dim, keepdim=True)",
+    ),
+    (
+        "float64 always",
+        Common.WRONG_DTYPE,
+        "z = z.double()\ne = torch.exp(z - z.amax(dim=dim, keepdim=True))\nreturn e / e.sum(dim=dim, keepdim=True)",
+    ),
+    (
+        "made on the CPU",
+        Common.MADE_ON_CPU,
+        "e = torch.exp(z - z.amax(dim=dim, keepdim=True))\ne = e + torch.zeros(e.shape, dtype=e.dtype)\n"
+        "return e / e.sum(dim=dim, keepdim=True)",
+    ),
+    (
+        "hard-coded to the visible example",
+        Unexplained.SHAPE,
+        "if dim == 1:\n    return torch.tensor([[0.25, 0.5, 0.25], [0.375, 0.125, 0.5]])\n"
+        "return torch.tensor([[0.25, 2 / 3, 0.2], [0.75, 1 / 3, 0.8]])",
+    ),
+    (
+        "NaN swept away",
+        softmax.NAN_REPLACED,
+        "e = torch.exp(z)\nreturn (e / e.sum(dim=dim, keepdim=True)).nan_to_num()",
+    ),
+    (
+        "-inf taken for 0",
+        softmax.INF_COUNTS,
+        "z = torch.where(z.isinf(), torch.zeros_like(z), z)\n"
+        "e = torch.exp(z - z.amax(dim=dim, keepdim=True))\nreturn e / e.sum(dim=dim, keepdim=True)",
+    ),
+    (
+        "scores shrunk to fit",
+        softmax.CLAMPED,
+        "z = z / z.abs().amax(dim=dim, keepdim=True).clamp(min=10) * 10\n"
+        "e = torch.exp(z - z.amax(dim=dim, keepdim=True))\nreturn e / e.sum(dim=dim, keepdim=True)",
+    ),
+]
+_SOFTMAX_EDITS = [
+    (
         "always the last dimension",
-        "the sum always runs over the last dimension",
+        softmax.ALWAYS_LAST,
         ("amax(dim=dim", "amax(dim=-1"),
         ("e.sum(dim=dim", "e.sum(dim=-1"),
     ),
-    edit(
-        "softmax",
-        "always the first dimension",
-        "the sum always runs over the first dimension",
-        ("e.sum(dim=dim", "e.sum(dim=0"),
-    ),
-    _softmax("the whole tensor sums to 1", "the whole tensor sums to 1", "e = torch.exp(z)", "return e / e.sum()"),
-    edit("softmax", "keepdim forgotten", "The size of tensor a", ("e.sum(dim=dim, keepdim=True)", "e.sum(dim=dim)")),
-    _softmax(
-        "no exponential",
-        "is the exponential missing?",
-        "return z / z.sum(dim=dim, keepdim=True)",
-    ),
-    _softmax(
-        "absolute values instead of exp",
-        "is the exponential missing?",
-        "return z.abs() / z.abs().sum(dim=dim, keepdim=True)",
-    ),
-    _softmax(
-        "squares instead of exp", "is the exponential missing?", "return z**2 / (z**2).sum(dim=dim, keepdim=True)"
-    ),
-    _softmax("not divided", "not divided by their sum", "return torch.exp(z)"),
-    _softmax("the largest made 1, not divided", "not divided by their sum", f"return torch.exp({_MAXIMUM})"),
-    _softmax(
-        "divided by the mean",
-        "not divided by their sum",
-        _EXP,
-        "return e / e.mean(dim=dim, keepdim=True)",
-    ),
-    _softmax("sigmoid", "not divided by their sum", "return torch.sigmoid(z)"),
-    edit(
-        "softmax",
-        "largest score gets least",
-        "the sign turned round",
-        ("torch.exp(z - z.amax", "torch.exp(-z + z.amin"),
-    ),
-    edit(
-        "softmax",
+    ("always the first dimension", softmax.ALWAYS_FIRST, ("e.sum(dim=dim", "e.sum(dim=0")),
+    ("keepdim forgotten", Common.SIZES_DO_NOT_FIT, ("e.sum(dim=dim, keepdim=True)", "e.sum(dim=dim)")),
+    ("largest score gets least", softmax.SIGN, ("torch.exp(z - z.amax", "torch.exp(-z + z.amin")),
+    (
         "the logarithm of the weights",
-        "is this a logarithm?",
+        softmax.NEGATIVE,
         ("return e", "return torch.log(e"),
         ("e.sum(dim=dim, keepdim=True)", "e.sum(dim=dim, keepdim=True))"),
     ),
-    _softmax("base 2", "by hand it is", "e = 2**z", "return e / e.sum(dim=dim, keepdim=True)"),
-    edit(
-        "softmax",
+    (
         "an epsilon in the denominator",
-        "a small number is added to the denominator",
+        softmax.SMALL_NUMBER,
         ("e.sum(dim=dim, keepdim=True)", "(e.sum(dim=dim, keepdim=True) + 1e-8)"),
     ),
-    # softmax: rules
-    _softmax("torch.softmax", "the code calls `softmax`", "return torch.softmax(z, dim=dim)"),
-    _softmax("the module", "the code calls `softmax`", "return nn.Softmax(dim=dim)(z)"),
-    _softmax("exp of log_softmax", "the code calls `log_softmax`", "return F.log_softmax(z, dim=dim).exp()"),
-    _softmax(
-        "logsumexp", "the code calls `logsumexp`", "return torch.exp(z - torch.logsumexp(z, dim=dim, keepdim=True))"
-    ),
-    _softmax(
-        "torch.special", "the code calls `special_log_softmax`", "return torch.special.log_softmax(z, dim=dim).exp()"
-    ),
-    # softmax: how it behaves
-    _softmax(
-        "changes the scores in place",
-        "`z` was changed in place",
-        "z -= z.detach().amax(dim=dim, keepdim=True)",
-        "e = torch.exp(z)",
-        "return e / e.sum(dim=dim, keepdim=True)",
-    ),
-    _softmax("detached", "cut off from the graph", "z = z.detach()", _EXP, "return e / e.sum(dim=dim, keepdim=True)"),
-    edit(
-        "softmax",
-        "sum detached",
-        "the sum in the denominator is detached",
-        ("e.sum(dim=dim, keepdim=True)", "e.sum(dim=dim, keepdim=True).detach()"),
-    ),
-    _softmax(
-        "float32 only",
-        "keep dtype torch.float64",
-        "z = z.float()",
-        _EXP,
-        "return e / e.sum(dim=dim, keepdim=True)",
-    ),
-    _softmax(
-        "float64 always",
-        "keep dtype torch.float32",
-        "z = z.double()",
-        _EXP,
-        "return e / e.sum(dim=dim, keepdim=True)",
-    ),
-    _softmax(
-        "made on the CPU",
-        "fails when its inputs are on a GPU",
-        _EXP,
-        "e = e + torch.zeros(e.shape, dtype=e.dtype)",
-        "return e / e.sum(dim=dim, keepdim=True)",
-    ),
-    _softmax(
-        "hard-coded to the visible example",
-        "should have shape",
-        "if dim == 1:",
-        "    return torch.tensor([[0.25, 0.5, 0.25], [0.375, 0.125, 0.5]])",
-        "return torch.tensor([[0.25, 2 / 3, 0.2], [0.75, 1 / 3, 0.8]])",
-    ),
-    # softmax: large scores and -inf
-    edit("softmax", "nothing subtracted", "exp(10000) is too large", ("torch.exp(" + _MAXIMUM + ")", "torch.exp(z)")),
-    edit(
-        "softmax",
-        "one maximum for the whole tensor",
-        "a maximum of its own",
-        (_MAXIMUM, "z - z.max()"),
-    ),
-    edit("softmax", "the mean subtracted", "is it the largest score that you subtract", ("amax", "mean")),
-    edit("softmax", "the minimum subtracted", "is it the largest score that you subtract", ("amax", "amin")),
-    edit(
-        "softmax",
+    ("sum detached", softmax.SUM_DETACHED, ("e.sum(dim=dim, keepdim=True)", "e.sum(dim=dim, keepdim=True).detach()")),
+    ("nothing subtracted", softmax.OVERFLOW, ("torch.exp(z - z.amax(dim=dim, keepdim=True))", "torch.exp(z)")),
+    ("one maximum for the whole tensor", softmax.ONE_MAXIMUM, ("z - z.amax(dim=dim, keepdim=True)", "z - z.max()")),
+    ("the mean subtracted", softmax.NOT_THE_LARGEST, ("amax", "mean")),
+    ("the minimum subtracted", softmax.NOT_THE_LARGEST, ("amax", "amin")),
+    (
         "the largest absolute value subtracted",
-        "or the largest absolute value?",
-        (_MAXIMUM, "z - z.abs().amax(dim=dim, keepdim=True)"),
+        softmax.UNDERFLOW,
+        ("z - z.amax(dim=dim, keepdim=True)", "z - z.abs().amax(dim=dim, keepdim=True)"),
     ),
-    edit("softmax", "scores clamped", "the scores are clamped", (_MAXIMUM, "z.clamp(-50, 50)")),
-    edit(
-        "softmax",
+    ("scores clamped", softmax.CLAMPED, ("z - z.amax(dim=dim, keepdim=True)", "z.clamp(-50, 50)")),
+    (
         "differences clamped",
-        "an entry of -inf should get exactly 0",
-        (_MAXIMUM, f"({_MAXIMUM}).clamp(min=-20)"),
+        softmax.INF_COUNTS,
+        ("z - z.amax(dim=dim, keepdim=True)", "(z - z.amax(dim=dim, keepdim=True)).clamp(min=-20)"),
     ),
-    _softmax(
-        "NaN swept away",
-        "nan is replaced after the fact",
-        "e = torch.exp(z)",
-        "return (e / e.sum(dim=dim, keepdim=True)).nan_to_num()",
+]
+_WEIGHTS = [
+    (
+        "nothing returned",
+        Common.NO_RETURN,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nsoftmax(scores, dim=-1)",
     ),
-    _softmax(
-        "-inf taken for 0",
-        "an entry of -inf should get exactly 0",
-        "z = torch.where(z.isinf(), torch.zeros_like(z), z)",
-        _EXP,
-        "return e / e.sum(dim=dim, keepdim=True)",
+    (
+        "softmax over the queries",
+        normalized_dot_product.COLUMNS,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn softmax(scores, dim=1)",
     ),
-    _softmax(
-        "scores shrunk to fit",
-        "the scores are clamped",
-        "z = z / z.abs().amax(dim=dim, keepdim=True).clamp(min=10) * 10",
-        _EXP,
-        "return e / e.sum(dim=dim, keepdim=True)",
+    (
+        "softmax over the batch",
+        normalized_dot_product.OVER_BATCH,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn softmax(scores, dim=0)",
     ),
-    # normalized_dot_product
-    _weights("nothing returned", "is there a `return`?", _DOTS, "softmax(scores, dim=-1)"),
-    _weights(
-        "softmax over the queries", "each column sums to 1, but each row should", _DOTS, "return softmax(scores, dim=1)"
-    ),
-    _weights("softmax over the batch", "where F.softmax goes without a `dim`", _DOTS, "return softmax(scores, dim=0)"),
-    _weights(
+    (
         "softmax over the whole matrix",
-        "the whole matrix sums to 1",
-        _DOTS,
+        normalized_dot_product.WHOLE_MATRIX,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\n"
         "return softmax(scores.flatten(1), dim=1).reshape(scores.shape)",
     ),
-    _weights("no softmax", "these are the dot products", "return queries @ keys.mT"),
-    _weights(
+    ("no softmax", normalized_dot_product.NO_SOFTMAX, "return queries @ keys.mT"),
+    (
         "divided by the sum, no exponential",
-        "was the exponential forgotten?",
-        _DOTS,
-        "return scores / scores.sum(dim=-1, keepdim=True)",
+        normalized_dot_product.NO_EXPONENTIAL,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn scores / scores.sum(dim=-1, keepdim=True)",
     ),
-    _weights(
+    (
         "absolute values divided by their sum",
-        "was the exponential forgotten?",
-        _DOTS,
+        normalized_dot_product.NO_EXPONENTIAL,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\n"
         "return scores.abs() / scores.abs().sum(dim=-1, keepdim=True).clamp(min=1e-9)",
     ),
-    _weights(
+    (
         "already scaled by the root of the dimension",
-        "divided by √d",
-        _DOTS,
-        "return softmax(scores / keys.shape[-1] ** 0.5, dim=-1)",
+        normalized_dot_product.SCALED,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn softmax(scores / keys.shape[-1] ** 0.5, dim=-1)",
     ),
-    _weights(
+    (
         "cosine similarity",
-        "the vectors are scaled to length 1",
-        "queries, keys = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)",
-        _DOTS,
-        "return softmax(scores, dim=-1)",
+        normalized_dot_product.COSINE,
+        "queries, keys = F.normalize(queries, dim=-1), F.normalize(keys, dim=-1)\n"
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn softmax(scores, dim=-1)",
     ),
-    _weights(
-        "distances instead of dot products", "by hand it is", "return softmax(-torch.cdist(queries, keys), dim=-1)"
+    (
+        "distances instead of dot products",
+        normalized_dot_product.DISTANCES,
+        "return softmax(-torch.cdist(queries, keys), dim=-1)",
     ),
-    _weights(
+    (
         "reshaped where a transpose was meant",
-        "`reshape` or `view` where a transpose is meant",
-        "scores = queries @ keys.reshape(len(keys), keys.shape[2], keys.shape[1])",
-        "return softmax(scores, dim=-1)",
+        normalized_dot_product.RESHAPED,
+        "scores = queries @ keys.reshape(len(keys), keys.shape[2], keys.shape[1])\nreturn softmax(scores, dim=-1)",
     ),
-    _weights(
-        "the keys look at the queries",
-        "a row for each query, a column for each key",
-        "return softmax(keys @ queries.mT, dim=-1)",
-    ),
-    _weights(
+    ("the keys look at the queries", normalized_dot_product.ROWS_OF_KEYS, "return softmax(keys @ queries.mT, dim=-1)"),
+    (
         "transposed back after the softmax",
-        "each column sums to 1, but each row should",
+        normalized_dot_product.COLUMNS,
         "return softmax(keys @ queries.mT, dim=-1).mT",
     ),
-    _weights(
+    (
         "first sequence's keys for all",
-        "each has its own queries",
+        normalized_dot_product.SEQUENCES,
         "return softmax(torch.einsum('bnd,md->bnm', queries, keys[0]), dim=-1)",
     ),
-    _weights(
+    (
         "first sequence's queries for all",
-        "each has its own queries",
+        normalized_dot_product.SEQUENCES,
         "return softmax(torch.einsum('nd,bmd->bnm', queries[0], keys), dim=-1)",
     ),
-    _weights(
-        "the keys forgotten",
-        "the keys have no part in it",
-        "return softmax(queries @ queries.mT, dim=-1)",
+    ("the keys forgotten", normalized_dot_product.KEYS_UNUSED, "return softmax(queries @ queries.mT, dim=-1)"),
+    (
+        "softmax twice",
+        normalized_dot_product.TWICE,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn softmax(softmax(scores, -1), -1)",
     ),
-    _weights("softmax twice", "softmax is applied twice", _DOTS, "return softmax(softmax(scores, -1), -1)"),
-    _weights(
+    (
         "a comprehension over the batch",
-        "without a loop",
+        Common.LOOP,
         "return torch.stack([softmax(q @ k.T, dim=-1) for q, k in zip(queries, keys)])",
     ),
-    _weights(
+    (
         "a loop over the queries",
-        "without a loop",
-        "rows = []",
-        "for i in range(queries.shape[1]):",
-        "    rows.append(softmax((queries[:, i : i + 1] * keys).sum(dim=-1), dim=-1))",
+        Common.LOOP,
+        "rows = []\nfor i in range(queries.shape[1]):\n"
+        "    rows.append(softmax((queries[:, i : i + 1] * keys).sum(dim=-1), dim=-1))\n"
         "return torch.stack(rows, dim=1)",
     ),
-    _weights(
+    (
         "overflows",
-        "overflows",
-        "e = torch.exp(queries @ keys.mT)",
-        "return e / e.sum(dim=-1, keepdim=True)",
+        normalized_dot_product.OVERFLOW,
+        "e = torch.exp(queries @ keys.mT)\nreturn e / e.sum(dim=-1, keepdim=True)",
     ),
-    _weights("detached", "cut off from the graph", _DOTS, "return softmax(scores.detach(), dim=-1)"),
-    _weights("keys detached", "no gradient reaches `keys`", "return softmax(queries @ keys.detach().mT, dim=-1)"),
-    _weights("float32 only", "keep dtype torch.float64", "return softmax(queries.float() @ keys.float().mT, dim=-1)"),
-    _weights(
+    (
+        "detached",
+        Common.CUT_OFF,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn softmax(scores.detach(), dim=-1)",
+    ),
+    ("keys detached", Common.INPUT_CUT_OFF, "return softmax(queries @ keys.detach().mT, dim=-1)"),
+    ("float32 only", Common.WRONG_DTYPE, "return softmax(queries.float() @ keys.float().mT, dim=-1)"),
+    (
         "changes the queries in place",
-        "`queries` was changed in place",
-        "queries.data *= 2",
-        "return softmax(queries @ keys.mT / 2, dim=-1)",
+        Common.CHANGED_IN_PLACE,
+        "queries.data *= 2\nreturn softmax(queries @ keys.mT / 2, dim=-1)",
     ),
-    _weights(
+    (
         "sizes of one squeezed away",
-        "`squeeze()`",
-        _DOTS,
-        "return softmax(scores, dim=-1).squeeze()",
+        normalized_dot_product.SQUEEZED,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn softmax(scores, dim=-1).squeeze()",
     ),
-    _weights(
+    (
         "made on the CPU",
-        "fails when its inputs are on a GPU",
-        "scores = torch.zeros(len(queries), queries.shape[1], keys.shape[1], dtype=keys.dtype)",
+        Common.MADE_ON_CPU,
+        "scores = torch.zeros(len(queries), queries.shape[1], keys.shape[1], dtype=keys.dtype)\n"
         "return softmax(scores + queries @ keys.mT, dim=-1)",
     ),
-    # basic_self_attention
-    _attention("nothing returned", "is there a `return`?", "weighted_avg(x, normalized_dot_product(x, x))"),
-    _attention("the weights returned", "these are the weights", "return normalized_dot_product(x, x)"),
-    _attention(
-        "two results", "return the average alone", "w = normalized_dot_product(x, x)", "return weighted_avg(x, w), w"
+    (
+        "a softmax without a dimension",
+        normalized_dot_product.OVER_BATCH,
+        "scores = torch.einsum('bnd,bmd->bnm', queries, keys)\nreturn F.softmax(scores)",
     ),
-    _attention(
-        "weights transposed", "the weights are transposed", "return weighted_avg(x, normalized_dot_product(x, x).mT)"
-    ),
-    _attention("arguments swapped", "Expected size", "return weighted_avg(normalized_dot_product(x, x), x)"),
-    _attention("no softmax", "the dot products are used as weights", "return weighted_avg(x, x @ x.mT)"),
-    _attention(
+]
+_ATTENTION = [
+    ("nothing returned", Common.NO_RETURN, "weighted_avg(x, normalized_dot_product(x, x))"),
+    ("the weights returned", basic_self_attention.WEIGHTS, "return normalized_dot_product(x, x)"),
+    ("two results", basic_self_attention.TWO_RESULTS, "w = normalized_dot_product(x, x)\nreturn weighted_avg(x, w), w"),
+    ("weights transposed", basic_self_attention.TRANSPOSED, "return weighted_avg(x, normalized_dot_product(x, x).mT)"),
+    ("arguments swapped", Unexplained.RAISED, "return weighted_avg(normalized_dot_product(x, x), x)"),
+    ("no softmax", basic_self_attention.NO_SOFTMAX, "return weighted_avg(x, x @ x.mT)"),
+    (
         "softmax over the wrong dimension",
-        "the weights are transposed",
+        basic_self_attention.TRANSPOSED,
         "return weighted_avg(x, softmax(x @ x.mT, dim=1))",
     ),
-    _attention(
-        "softmax over the batch", "the softmax runs over the batch", "return weighted_avg(x, softmax(x @ x.mT, dim=0))"
-    ),
-    _attention("input added", "x itself is added", "return x + weighted_avg(x, normalized_dot_product(x, x))"),
-    _attention(
+    ("softmax over the batch", basic_self_attention.OVER_BATCH, "return weighted_avg(x, softmax(x @ x.mT, dim=0))"),
+    ("input added", basic_self_attention.INPUT_ADDED, "return x + weighted_avg(x, normalized_dot_product(x, x))"),
+    (
         "already scaled",
-        "divided by √d",
+        basic_self_attention.SCALED,
         "return weighted_avg(x, softmax(x @ x.mT / x.shape[-1] ** 0.5, dim=-1))",
     ),
-    _attention(
+    (
         "cosine similarity",
-        "the vectors are scaled to length 1",
-        "unit = F.normalize(x, dim=-1)",
-        "return weighted_avg(x, normalized_dot_product(unit, unit))",
+        basic_self_attention.COSINE,
+        "unit = F.normalize(x, dim=-1)\nreturn weighted_avg(x, normalized_dot_product(unit, unit))",
     ),
-    _attention(
+    (
         "first sequence's weights for all",
-        "each has its own weights",
+        basic_self_attention.SEQUENCES,
         "return weighted_avg(x, normalized_dot_product(x, x)[:1].expand(len(x), -1, -1))",
     ),
-    _attention("plain mean", "this is the plain mean", "return x.mean(dim=1, keepdim=True).expand_as(x)"),
-    _attention(
+    ("plain mean", basic_self_attention.PLAIN_MEAN, "return x.mean(dim=1, keepdim=True).expand_as(x)"),
+    (
         "one average for a sequence",
-        "should be (B, n, d)",
+        basic_self_attention.ONE_AVERAGE,
         "return weighted_avg(x, normalized_dot_product(x, x)).mean(dim=1)",
     ),
-    _attention(
+    (
         "a position leaves itself out",
-        "each position leaves itself out",
-        "scores = x @ x.mT",
-        "itself = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)",
+        basic_self_attention.LEAVES_ITSELF_OUT,
+        "scores = x @ x.mT\nitself = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)\n"
         "return weighted_avg(x, softmax(scores.masked_fill(itself, -1e9), dim=-1))",
     ),
-    _attention(
+    (
         "the weights detached",
-        "the weights are cut off from the graph",
+        basic_self_attention.WEIGHTS_CUT_OFF,
         "return weighted_avg(x, normalized_dot_product(x.detach(), x.detach()))",
     ),
-    _attention(
+    (
         "the averaged x detached",
-        "the x that is averaged is cut off from the graph",
+        basic_self_attention.VALUES_CUT_OFF,
         "return weighted_avg(x.detach(), normalized_dot_product(x, x))",
     ),
-    _attention("detached", "cut off from the graph", "return weighted_avg(x, normalized_dot_product(x, x)).detach()"),
-    _attention(
-        "float32 only",
-        "keep dtype torch.float64",
-        "x = x.float()",
-        "return weighted_avg(x, normalized_dot_product(x, x))",
-    ),
-    _attention(
+    ("detached", Common.CUT_OFF, "return weighted_avg(x, normalized_dot_product(x, x)).detach()"),
+    ("float32 only", Common.WRONG_DTYPE, "x = x.float()\nreturn weighted_avg(x, normalized_dot_product(x, x))"),
+    (
         "changes the input in place",
-        "`x` was changed in place",
-        "w = normalized_dot_product(x, x)",
-        "y = weighted_avg(x, w)",
-        "x.data.copy_(y)",
-        "return y",
+        Common.CHANGED_IN_PLACE,
+        "w = normalized_dot_product(x, x)\ny = weighted_avg(x, w)\nx.data.copy_(y)\nreturn y",
     ),
-    # what is often seen
-    _weights(
-        "a softmax without a dimension",
-        "where F.softmax goes without a `dim`",
-        _DOTS,
-        "return F.softmax(scores)",
-    ),
-    _attention(
-        "a softmax without a dimension",
-        "the softmax runs over the batch",
-        "return F.softmax(x @ x.mT) @ x",
-    ),
+    ("a softmax without a dimension", basic_self_attention.OVER_BATCH, "return F.softmax(x @ x.mT) @ x"),
+]
+
+MUTANTS = [
+    *mutants("softmax", "def softmax(z, dim):", _SOFTMAX),
+    *edits("softmax", _SOFTMAX_EDITS),
+    *mutants("normalized_dot_product", "def normalized_dot_product(queries, keys):", _WEIGHTS),
+    *mutants("basic_self_attention", "def basic_self_attention(x):", _ATTENTION),
     *forging_answers(functions=["softmax", "normalized_dot_product", "basic_self_attention"]),
 ]
+
+# What people published, as files of notebooks and repositories show it.
+MUTANTS = flag_published(
+    MUTANTS,
+    {
+        ("normalized_dot_product", "a softmax without a dimension"): "softmax over an implicit dim",
+    },
+)
 
 VARIANTS = [
     variant(

@@ -1,18 +1,25 @@
 """The hidden tests of chapter 05."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from autograder.checks import (
+    Common,
+    Mistake,
     call,
+    complain,
+    draw_probability,
+    expect,
     expect_close,
     expect_device,
+    expect_dropout_anew,
     expect_gradients,
     expect_parameter_gradients,
+    expect_parameters,
     expect_raises,
     expect_same_in_eval,
     expect_tensor,
@@ -22,7 +29,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
-from checks.positions.visible import call_encoding
+from checks.positions import mistakes as m
 
 # The functions that `is_permutation_equivariant` is tried on. They use nothing but torch, so that they can be placed
 # where the student's code lives.
@@ -30,6 +37,10 @@ from checks.positions.visible import call_encoding
 
 def attention(x):
     return (x @ x.mT / x.shape[-1] ** 0.5).softmax(-1) @ x
+
+
+def averaging(x):
+    return (0.1 * x @ x.mT / x.shape[-1] ** 0.5).softmax(-1) @ x
 
 
 def centred(x):
@@ -46,14 +57,6 @@ def shifted_by_one(x):
 
 def reversed_order(x):
     return x.flip(1)
-
-
-def sorted_positions(x):
-    return x.sort(1).values
-
-
-def running_sum(x):
-    return x.cumsum(1)
 
 
 def with_a_slope(x):
@@ -88,61 +91,47 @@ def raised_by_descents(x):
 
 _SHUFFLE = [4, 0, 3, 1, 5, 2]
 _SHIFT = [5, 0, 1, 2, 3, 4]
-# (function, permutation, answer, what is likely wrong)
+_EXACT, _OWN = m.is_permutation_equivariant.EXACT, m.is_permutation_equivariant.OWN_PERMUTATION
+# (function, permutation, answer, the mistake behind another one)
 _EQUIVARIANCE_CASES = [
-    (square, _SHUFFLE, True, "each position is treated alone; use the same permutation on both sides"),
-    (attention, _SHUFFLE, True, "up to rounding: sums in another order differ in the last digits"),
-    (centred, _SHUFFLE, True, "up to rounding: sums in another order differ in the last digits"),
-    (with_the_mean_beside, _SHUFFLE, True, "the function may return another number of features than it was given"),
-    (running_sum, _SHUFFLE, False, "compare the results at every position"),
-    (with_a_slope, _SHUFFLE, False, "the results differ by 0.05 and more: compare every number, not sums or means"),
-    (
-        sorted_positions,
-        _SHUFFLE,
-        False,
-        "its result stays the same when the positions are reordered, which is invariance: compare function(x[:, "
-        "permutation]) with function(x)[:, permutation], not with function(x)",
-    ),
-    (last_feature_numbered, _SHUFFLE, False, "the results differ in the last feature only: compare every feature"),
-    (last_sequence_reversed, _SHUFFLE, False, "the results differ in the last sequence only: compare every sequence"),
-    (reversed_order, [5, 4, 3, 2, 1, 0], True, "reversing twice is the same both ways: use the permutation given"),
-    (shifted_by_one, _SHIFT, True, "shifts commute: use the permutation given, not one of your own"),
-    (shifted_by_one, [5, 0, 2, 1, 3, 4], False, "use the permutation given, not one of your own"),
-    (first_added, [0, 3, 1, 5, 2, 4], True, "the first position stays where it is: use the permutation given"),
-    (first_added, _SHUFFLE, False, "the first position moves"),
+    (attention, _SHUFFLE, True, _EXACT),
+    (centred, _SHUFFLE, True, _EXACT),
+    (with_the_mean_beside, _SHUFFLE, True, _EXACT),
+    (with_a_slope, _SHUFFLE, False, m.is_permutation_equivariant.TOO_TOLERANT),
+    (last_feature_numbered, _SHUFFLE, False, m.is_permutation_equivariant.ONE_FEATURE),
+    (last_sequence_reversed, _SHUFFLE, False, m.is_permutation_equivariant.ONE_SEQUENCE),
+    (reversed_order, [5, 4, 3, 2, 1, 0], True, _OWN),
+    (shifted_by_one, _SHIFT, True, _OWN),
+    (shifted_by_one, [5, 0, 2, 1, 3, 4], False, _OWN),
+    (first_added, [0, 3, 1, 5, 2, 4], True, _OWN),
+    (first_added, _SHUFFLE, False, _OWN),
 ]
 
 
 def check_is_permutation_equivariant(function: Callable) -> None:
     """The answer for functions that are equivariant, are not, and are for some permutations only."""
-    for helper, order, expected, hint in _EQUIVARIANCE_CASES:
-        x, permutation = randn(3, 6, 5), torch.tensor(order)
+
+    def ask(helper: Callable, x: Tensor, permutation: Tensor, expected: bool, mistake: Mistake) -> None:
         with unchanged(x=x, permutation=permutation):
             answer = call(function, place(helper, beside=function), x, permutation)
-        told = f"for the function {helper.__name__} and the permutation {order} the answer"
-        assert isinstance(answer, bool), f"{told} should be a Python bool, got a {type(answer).__name__}"
-        assert answer == expected, f"{told} should be {expected}, got {answer}: {hint}"
+        asked = f"function {helper.__name__} and x {tuple(x.shape)}, {x.dtype}"
+        expect(answer is expected, mistake, "the answer", asked=asked, expected=str(expected), got=str(answer))
+
+    for helper, order, expected, mistake in _EQUIVARIANCE_CASES:
+        ask(helper, randn(3, 6, 5), torch.tensor(order), expected, mistake)
+    for _ in range(3):  # 64 summands in another order never give the very same digits in every output
+        ask(attention, randn(2, 64, 6), randn(64).argsort(), True, _EXACT)
+    # In float32 some of so many sums come so near 0 that their rounding is relatively large.
+    relative = m.is_permutation_equivariant.RELATIVE_ONLY
+    ask(averaging, randn(4, 50, 64, dtype=torch.float32), randn(50).argsort(), True, relative)
     # Sorted sequences have no descents and shuffled ones have, so that all differences have the same sign.
     for helper in (lowered_by_descents, raised_by_descents):
-        x, permutation = randn(3, 6, 5).sort(1).values, torch.tensor(_SHUFFLE)
-        answer = call(function, place(helper, beside=function), x, permutation)
-        assert answer is False, (
-            f"for the function {helper.__name__} the answer should be False, got {answer!r}: all differences of the "
-            "two sides are 1 and more, but of the same sign. Take the absolute value of a difference before the largest"
-        )
+        x = randn(3, 6, 5).sort(1).values
+        ask(helper, x, torch.tensor(_SHUFFLE), False, m.is_permutation_equivariant.NO_ABSOLUTE)
     for batch, n, dim in [(1, 1, 1), (1, 7, 2), (2, 64, 3), (5, 2, 9)]:
         for dtype in (torch.float32, torch.float64):
             x, permutation = randn(batch, n, dim, dtype=dtype), randn(n).argsort()
-            answer = call(function, place(square, beside=function), x, permutation)
-            assert answer is True, (
-                f"squaring is equivariant at every size, got {answer!r} for {tuple(x.shape)}, {dtype}"
-            )
-    for _ in range(3):  # 64 summands in another order never give the very same digits in every output
-        answer = call(function, place(attention, beside=function), randn(2, 64, 6), randn(64).argsort())
-        assert answer is True, (
-            "attention is equivariant, but the answer is False: sums in another order differ in the last digits, so "
-            "compare up to rounding, as `torch.allclose` does"
-        )
+            ask(square, x, permutation, True, m.is_permutation_equivariant.ONE_NUMBER)
 
 
 def encoding_oracle(max_len: int, dim: int) -> Tensor:
@@ -154,75 +143,18 @@ def encoding_oracle(max_len: int, dim: int) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def _encoding_like(
-    max_len: int, dim: int, exponent: Callable[[int], float], base: float = 10_000, start: int = 0, swap: int = 0
-) -> Tensor:
+def _with_base(max_len: int, dim: int, base: float) -> Tensor:
     columns = torch.arange(dim)
-    angle = torch.arange(start, start + max_len).double()[:, None] / torch.tensor(
-        [base ** exponent(int(c)) for c in columns], dtype=torch.float64
-    )
-    return torch.where((columns + swap) % 2 == 0, angle.sin(), angle.cos())
+    angle = torch.arange(max_len)[:, None] / base ** ((columns - columns % 2).double() / dim)
+    return torch.where(columns % 2 == 0, angle.sin(), angle.cos())
 
 
-def _halves(max_len: int, dim: int) -> Tensor:
-    right = encoding_oracle(max_len, dim)
-    return torch.cat([right[:, 0::2], right[:, 1::2]], 1)
+def _odd_divisor(max_len: int, dim: int) -> Tensor:
+    return encoding_oracle(max_len, dim + dim % 2)[:, :dim]
 
 
-def _row_left_out(max_len: int, dim: int, row: int) -> Tensor:
-    right = encoding_oracle(max_len, dim)
-    right[row] = 0
-    return right
-
-
-_ENCODING_MISTAKES: dict[str, Callable[[int, int], Tensor]] = {
-    "row 0 was never filled in: position 0 has the sine 0 and the cosine 1": lambda m, d: _row_left_out(m, d, 0),
-    "the last row was never filled in: the positions are 0 to max_len - 1, which is range(max_len)": lambda m, d: (
-        _row_left_out(m, d, -1)
-    ),
-    "the table is transposed: one row for each position": lambda m, d: encoding_oracle(m, d).T,
-    "all sines come before all cosines: even columns are sines, odd columns cosines": _halves,
-    "sine and cosine are swapped: even columns are sines": lambda m, d: _encoding_like(
-        m, d, lambda c: (c - c % 2) / d, swap=1
-    ),
-    "a cosine has another frequency than the sine beside it: columns 2k and 2k + 1 share 10000**(2k / dim)": (
-        lambda m, d: _encoding_like(m, d, lambda c: c / d)
-    ),
-    "the exponent is k / dim: it should be 2k / dim, with 2k the number of the pair's first column": (
-        lambda m, d: _encoding_like(m, d, lambda c: (c // 2) / d)
-    ),
-    "the exponent is doubled: 2k is already the number of the pair's first column": lambda m, d: _encoding_like(
-        m, d, lambda c: 2 * (c - c % 2) / d
-    ),
-    "positions are counted from 1: the first is 0": lambda m, d: _encoding_like(
-        m, d, lambda c: (c - c % 2) / d, start=1
-    ),
-    "the frequency rises: divide the position by 10000**(2k / dim), do not multiply": lambda m, d: _encoding_like(
-        m, d, lambda c: -(c - c % 2) / d
-    ),
-    "all columns have the same frequency: does an integer division make the exponent 0?": lambda m, d: _encoding_like(
-        m, d, lambda c: 0.0
-    ),
-    "the base is e**4, which comes from log10(10000): use the natural logarithm with exp": lambda m, d: _encoding_like(
-        m, d, lambda c: (c - c % 2) / d, base=math.exp(4)
-    ),
-    "the base is 1000, not 10000": lambda m, d: _encoding_like(m, d, lambda c: (c - c % 2) / d, base=1000),
-    "the base is 9999, not 10000": lambda m, d: _encoding_like(m, d, lambda c: (c - c % 2) / d, base=9999),
-    "the base is 100, not 10000": lambda m, d: _encoding_like(m, d, lambda c: (c - c % 2) / d, base=100),
-    "the exponent of an odd dim is divided by dim + 1: divide by dim": lambda m, d: _encoding_like(
-        m, d, lambda c: (c - c % 2) / (d + d % 2)
-    ),
-    "the exponent of an odd dim is divided by dim - 1: divide by dim": lambda m, d: _encoding_like(
-        m, d, lambda c: (c - c % 2) / (d - d % 2)
-    ),
-    "the last column of an odd dim is not filled in": lambda m, d: torch.cat(
-        [encoding_oracle(m, d)[:, :-1], torch.zeros(m, 1, dtype=torch.float64)], 1
-    ),
-    "an odd dim gets a column too many: its last sine has no cosine": lambda m, d: _encoding_like(
-        m, d + d % 2, lambda c: (c - c % 2) / d
-    ),
-    "an odd dim loses its last column": lambda m, d: encoding_oracle(m, d)[:, : d - d % 2],
-}
+def _last_empty(max_len: int, dim: int) -> Tensor:
+    return torch.cat([encoding_oracle(max_len, dim)[:, :-1], torch.zeros(max_len, 1, dtype=torch.float64)], 1)
 
 
 def check_sinusoidal_encoding(function: Callable) -> None:
@@ -241,13 +173,17 @@ def check_sinusoidal_encoding(function: Callable) -> None:
         (5, 3),
         (5000, 6),
     ]:
-        value = call_encoding(function, max_len, dim)
-        wrong = {cause: lambda f=f, m=max_len, d=dim: f(m, d) for cause, f in _ENCODING_MISTAKES.items()}
+        value = call(function, max_len, dim)
+        wrong = {
+            m.sinusoidal_encoding.BASE_9999: lambda size=(max_len, dim): _with_base(*size, 9999),
+            m.sinusoidal_encoding.ODD_DIVISOR: lambda size=(max_len, dim): _odd_divisor(*size),
+            m.sinusoidal_encoding.ODD_EMPTY: lambda size=(max_len, dim): _last_empty(*size),
+        }
         # float32 holds the angle of position 200 to about 1e-5, and its logarithm to less; of position 5000 to 1e-3
         name = f"the encoding of {max_len} positions with dim {dim}"
         expect_close(value, encoding_oracle(max_len, dim), name, wrong, tolerance=4e-3 if max_len > 1000 else 1e-3)
         expect_tensor(value, None, torch.float32, name)
-        assert not value.requires_grad, "the encoding is a table of constants: it should not require a gradient"
+        expect(not value.requires_grad, m.sinusoidal_encoding.LEARNS)
 
 
 # Both classes join a table of positions to x; what follows is common to them. (B, n, d, max_len): the batch as large as
@@ -257,49 +193,6 @@ _SIZES = [(4, 4, 6, 9), (2, 5, 4, 5), (3, 2, 7, 8), (1, 6, 3, 11), (5, 1, 2, 3),
 
 def _joined(x: Tensor, p: Tensor, mode: str) -> Tensor:
     return x + p if mode == "add" else torch.cat([x, p.expand_as(x)], -1)
-
-
-def _rest_unchanged(x: Tensor, p: Tensor, mode: str) -> Tensor:
-    return torch.cat([_joined(x[:1], p, mode), _joined(x[1:], torch.zeros_like(p), mode)])
-
-
-def _joining_mistakes(x: Tensor, table: Tensor, mode: str) -> Mapping[str, Callable[[], Tensor]]:
-    n = x.shape[1]
-    p = table[:n]
-    other = "concat" if mode == "add" else "add"
-    shared: dict[str, Callable[[], Tensor]] = {
-        "one row of the table for each sequence of the batch: it should be one for each position, `x.shape[1]` rows": (
-            lambda: _joined(x, table[: len(x), None].expand_as(x), mode)
-        ),
-        "positions are counted from 1: the first position gets row 0": lambda: _joined(x, table[1 : n + 1], mode),
-        "every position gets row 0": lambda: _joined(x, table[:1].expand(n, -1), mode),
-        "every position gets the row of the last one": lambda: _joined(x, table[n - 1].expand(n, -1), mode),
-        "every position gets row n": lambda: _joined(x, table[n].expand(n, -1), mode),
-        "the last rows of the table are taken: take the first n": lambda: _joined(x, table[-n:], mode),
-        "positions are counted from the end": lambda: _joined(x, p.flip(0), mode),
-        "only the first sequence gets its positions": lambda: _rest_unchanged(x, p, mode),
-        "the first sequence is used for the whole batch": lambda: _joined(x[:1].expand_as(x), p, mode),
-        "x is scaled by the root of dim: here it should stay as it is": lambda: _joined(x * x.shape[2] ** 0.5, p, mode),
-        "x has no part in it": lambda: _joined(torch.zeros_like(x), p, mode),
-        "the positions have no part in it": lambda: _joined(x, torch.zeros_like(p), mode),
-        f'this is what mode "{other}" should do': lambda: _joined(x, p, other),
-    }
-    own: dict[str, Callable[[], Tensor]] = (
-        {
-            "the positions are subtracted": lambda: x - p,
-            "the positions are multiplied: add them": lambda: x * p,
-            "the positions are added twice": lambda: x + 2 * p,
-        }
-        if mode == "add"
-        else {
-            "the positions come first: x should": lambda: torch.cat([p.expand_as(x), x], -1),
-            "joined along the sequence (dim 1): join the features (dim -1)": lambda: torch.cat([x, p.expand_as(x)], 1),
-            "the second half is x plus the positions: it should be the positions alone": lambda: torch.cat(
-                [x, x + p], -1
-            ),
-        }
-    )
-    return own | shared
 
 
 def _check_joining(make: Callable, table_of: Callable[[Any, int, int], Tensor], mode: str) -> None:
@@ -312,10 +205,9 @@ def _check_joining(make: Callable, table_of: Callable[[Any, int, int], Tensor], 
             with unchanged(x=x):
                 value = call(module, x)
             expected = _joined(x.double(), table[:n], mode)
-            wrong = _joining_mistakes(x.double(), table, mode)
-            expect_close(value, expected, "the result", wrong, dtype, tolerance=1e-5)
+            expect_close(value, expected, "the result", dtype=dtype, tolerance=1e-5)
         again = call(module, x)
-        expect_close(again, expected, "the result of a second call with the same x", wrong, tolerance=1e-5)
+        expect_close(again, expected, "the result of a second call with the same x", tolerance=1e-5)
         if n < max_len:  # a longer sequence after a shorter one
             x = randn(batch, max_len, dim)
             expect_close(call(module, x), _joined(x, table, mode), "the result for n = max_len", tolerance=1e-5)
@@ -335,19 +227,21 @@ def _check_errors(make: Callable, mode: str) -> None:
 
 def _check_dropout(
     module: Any,
+    rate: float,
     x: Tensor,
-    parts: Sequence[tuple[str, Callable[[float], Sequence[Tensor]]]],
+    parts: Sequence[tuple[Mistake, Callable[[float], Sequence[Tensor]]]],
     expected: Tensor | None = None,
 ) -> None:
-    """Dropout, with a probability of 0.25, zeroes a quarter of the result while training, and scales what stays.
+    """Dropout zeroes its share of the result while training, and scales what stays.
 
     Args:
-        module: made with `dropout=0.25`.
+        module: made with `dropout=rate`.
+        rate: its share.
         x: its input, large enough to count.
-        parts: likely mistakes: the cause, and the values that each entry could then have, given the scale.
+        parts: likely mistakes, each with the values that each entry could then have, given the scale.
         expected: the right result without dropout, if the check knows it.
     """
-    expect_same_in_eval(module, [x], "a module with dropout=0.25", expected)
+    expect_same_in_eval(module, [x], f"a module with dropout={rate}", expected)
     plain = module(x)
     module.train()
     value = module(x)
@@ -359,40 +253,52 @@ def _check_dropout(
     def is_one_of(options: Sequence[Tensor]) -> bool:
         return bool(torch.stack([torch.isclose(value, o, rtol=1e-4, atol=1e-5) for o in options]).any(0).all())
 
-    assert not is_one_of([plain]), "dropout=0.25 does nothing while training: apply nn.Dropout to the result"
-    if not is_one_of([plain / 0.75, torch.zeros_like(plain)]):
-        for cause, options in parts:
-            assert not is_one_of(options(1 / 0.75)), f"dropout should act on the whole result: {cause}"
-        raise AssertionError(
-            "while training with dropout=0.25, each number of the result should be either 0 or 1/0.75 times what it is "
-            "in eval mode"
-        )
-    assert 0.1 < dropped < 0.4, f"dropout=0.25 should drop about a quarter of the numbers, but dropped {dropped:.0%}"
+    scale = 1 / (1 - rate)
+    what = f"a number of the result in training, with dropout={rate},"
+    told = {"what": what, "expected": f"0 or {scale:.4g} times as large"}
+    expect(not is_one_of([plain]), m.Positions.NO_DROPOUT, **told, got="what it is in eval mode")
+    if not is_one_of([plain * scale, torch.zeros_like(plain)]):
+        mistakes = [mistake for mistake, options in parts if is_one_of(options(scale))]
+        complain(mistakes[0] if mistakes else m.Positions.DROPOUT_RATE, **told)
+    near = abs(dropped - rate) < 0.12
+    expect(near, m.Positions.DROPOUT_RATE, "the share that is 0", expected=f"about {rate}", got=f"{dropped:.2f}")
 
 
-def _dropout_on_parts(x: Tensor, p: Tensor, mode: str) -> list[tuple[str, Callable[[float], Sequence[Tensor]]]]:
+def _dropout_on_parts(x: Tensor, p: Tensor, mode: str) -> list[tuple[Mistake, Callable[[float], Sequence[Tensor]]]]:
     zero, q = torch.zeros_like(x), p.expand_as(x)
     return [
-        ("here it acts on x alone", lambda s: [_joined(zero, q, mode), _joined(s * x, q, mode)]),
-        ("here it acts on the positions alone", lambda s: [_joined(x, zero, mode), _joined(x, s * q, mode)]),
-        (
-            "here it acts on x and on the positions before they are added",
-            lambda s: [_joined(a, b, mode) for a in (zero, s * x) for b in (zero, s * q)],
-        ),
+        (m.Positions.DROPOUT_ON_X, lambda s: [_joined(zero, q, mode), _joined(s * x, q, mode)]),
+        (m.Positions.DROPOUT_ON_POSITIONS, lambda s: [_joined(x, zero, mode), _joined(x, s * q, mode)]),
+        (m.Positions.DROPOUT_BEFORE, lambda s: [_joined(a, b, mode) for a in (zero, s * x) for b in (zero, s * q)]),
     ]
 
 
 def _common_checks(make: Callable, table_of: Callable[[Any, int, int], Tensor], mode: str) -> None:
     _check_joining(make, table_of, mode)
     _check_errors(make, mode)
-    module = make(10, dropout=0.25, max_len=50, mode=mode)
+    rate = draw_probability()
+    module = make(10, dropout=rate, max_len=50, mode=mode)
     table, x = table_of(module, 50, 10).float(), randn(4, 40, 10, dtype=torch.float32)
-    _check_dropout(module, x, _dropout_on_parts(x, table[:40], mode), _joined(x, table[:40], mode))
+    _check_dropout(module, rate, x, _dropout_on_parts(x, table[:40], mode), _joined(x, table[:40], mode))
+    x = randn(1, 9, 10, dtype=torch.float32).repeat(6, 1, 1)
+    expect_dropout_anew(lambda rate: call(make, 10, dropout=rate, max_len=12, mode=mode), [x])
     module = make(3, max_len=6, mode=mode)
     table = table_of(module, 6, 3)
     module.double()
     expect_gradients(module, lambda x: _joined(x, table[: x.shape[1]], mode), {"x": randn(2, 4, 3)})
     expect_device(make(3, max_len=6, mode=mode).to("meta"), {"x": randn(2, 4, 3, dtype=torch.float32)})
+
+
+def _expect_default_max_len(table: Tensor, rows: int) -> None:
+    expect(len(table) == rows, m.Positions.DEFAULT_MAX_LEN, "the number of rows", expected=rows, got=len(table))
+
+
+def _expect_default_mode(module: Any, x: Tensor, expected: Tensor) -> None:
+    value = call(module, x)
+    told = {"expected": f"of shape {tuple(x.shape)}", "got": f"shape {tuple(value.shape)}"}
+    joined = value.shape[-1] == 2 * x.shape[-1]
+    expect(not joined, m.Positions.DEFAULT_MODE, "the result with the default mode", **told)
+    expect_close(value, expected, "the result with the default mode, dropout and max_len")
 
 
 def _own_encoding(function: Callable, max_len: int, dim: int) -> Tensor:
@@ -403,19 +309,15 @@ def _own_encoding(function: Callable, max_len: int, dim: int) -> Tensor:
 
 def _checked_buffer(module: Any, max_len: int, dim: int, function: Callable) -> Tensor:
     """The buffer `pe`: it may hold what the student's own function gives, which is marked in an exercise of its own."""
-    buffers, parameters = dict(module.named_buffers()), dict(module.named_parameters())
-    assert not parameters, f"nothing here is trained, but `{next(iter(parameters))}` is a parameter"
-    assert "pe" in buffers, "there is no buffer `pe`: use `self.register_buffer('pe', ...)`"
-    pe = buffers["pe"]
-    assert not pe.requires_grad, "the buffer `pe` should not require a gradient: it is not trained"
+    expect(not dict(module.named_parameters()), Common.PARAMETER_TOO_MANY, "nothing here is trained")
+    pe = dict(module.named_buffers())["pe"]
     expect_tensor(pe, (max_len, dim), name="the buffer `pe`")
-    right = encoding_oracle(max_len, dim)
-    if not torch.allclose(pe.double(), right, rtol=1e-3, atol=1e-3):
-        expect_close(pe.double(), _own_encoding(function, max_len, dim), "the buffer `pe`", tolerance=1e-3)
+    if not torch.allclose(pe.double(), encoding_oracle(max_len, dim), rtol=1e-3, atol=1e-3):
+        right = _own_encoding(function, max_len, dim)
+        expect_close(pe.double(), right, "`pe`", tolerance=1e-3, otherwise=m.Positions.OTHER_TABLE)
         different = torch.unique(pe, dim=0).shape[0]
-        assert different == max_len, (
-            f"only {different} of the {max_len} rows of `pe` differ: get sinusoidal_encoding right first"
-        )
+        told = {"expected": f"{max_len} different rows", "got": different}
+        expect(different == max_len, m.Positions.OTHER_TABLE, "`pe`, as your sinusoidal_encoding gives it", **told)
     return pe.detach().double().clone()
 
 
@@ -443,10 +345,9 @@ def _check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> No
     for max_len, dim in [(7, 4), (3, 6), (30, 5)]:
         _checked_buffer(call(cls, dim, max_len=max_len), max_len, dim, encoding)
     default = cls(4)
-    expect_tensor(dict(default.named_buffers())["pe"], (5000, 4), name="the buffer `pe` with the default max_len")
+    _expect_default_max_len(dict(default.named_buffers())["pe"], 5000)
     x = randn(2, 3, 4, dtype=torch.float32)
-    expected = x.double() + table_of(default, 5000, 4)[:3]
-    expect_close(default(x), expected, "the result with the default mode, dropout and max_len")
+    _expect_default_mode(default, x, x.double() + table_of(default, 5000, 4)[:3])
     _common_checks(cls, table_of, "add")
 
 
@@ -469,7 +370,6 @@ def _given_weight(module: Any, rows: int, dim: int) -> Tensor:
     """Give `weight` random values; returns them in float64. A student may keep the parameter under a second name."""
     weight = randn(rows, dim).float().double()
     names = module.state_dict()
-    assert "weight" in names, "there is no parameter `weight`: use `self.weight = nn.Parameter(...)`"
     dtype = names["weight"].dtype
     set_weights(module, {name: weight for name, value in names.items() if value.shape == weight.shape}, dtype)
     return weight
@@ -479,41 +379,20 @@ def _expect_weight_learns(module: Any, oracle: Callable[[Tensor, Tensor], Tensor
     expect_parameter_gradients(module, lambda state, x: oracle(state["weight"], x), {"weight": weight}, [x])
 
 
-def _check_weight(module: Any, rows: int, dim: int, what: str) -> None:
-    parameters = dict(module.named_parameters())
-    assert "weight" in parameters, (
-        "`weight` should be a parameter, `self.weight = nn.Parameter(...)`: otherwise no optimizer finds it"
-    )
-    weight = parameters["weight"]
-    expect_tensor(weight, (rows, dim), name=f"the weight of {what}")
-    assert weight.requires_grad, "`weight` should be trained: it does not require a gradient"
-    assert weight.isfinite().all(), "`weight` starts with numbers that are not finite: was it never filled in?"
-    if rows > 1:
-        different = torch.unique(weight.detach(), dim=0).shape[0]
-        assert different == rows, (
-            f"`weight` should start with random numbers, but only {different} of its {rows} rows differ"
-        )
-    fixed = encoding_oracle(rows, dim)
-    assert rows == 1 or not torch.allclose(weight.detach().double(), fixed, atol=1e-3), (
-        "`weight` should start with random numbers: here it is the sinusoidal encoding"
-    )
-
-
 def check_PositionEmbedding_join(cls: type[nn.Module]) -> None:
     """Modes "add" and "concat": the weight, the values, its gradient, dropout and the errors."""
     for mode in ("add", "concat"):
         for max_len, dim in [(7, 4), (3, 6), (1, 2)]:
-            _check_weight(call(cls, dim, max_len=max_len, mode=mode), max_len, dim, f'max_len={max_len}, mode "{mode}"')
+            expect_parameters(call(cls, dim, max_len=max_len, mode=mode), {"weight": (max_len, dim)})
         _common_checks(cls, _given_weight, mode)
         module = cls(3, max_len=6, mode=mode)
         weight = _given_weight(module, 6, 3)
         module.double()
         x = randn(2, 4, 3)
         _expect_weight_learns(module, lambda weight, x, mode=mode: _joined(x, weight[:4], mode), weight, x)
-    _check_weight(cls(3), 512, 3, "the default max_len")
     default, x = cls(3), randn(2, 4, 3, dtype=torch.float32)
-    expected = _joined(x.double(), _given_weight(default, 512, 3)[:4], "add")
-    expect_close(default(x), expected, "the result with the default mode, dropout and max_len")
+    _expect_default_max_len(default.state_dict()["weight"], 512)
+    _expect_default_mode(default, x, _joined(x.double(), _given_weight(default, 512, 3)[:4], "add"))
     for mode in ("sum", "relative", ""):
         expect_raises(ValueError, lambda m=mode: cls(4, mode=m), f"PositionEmbedding(4, mode={mode!r})")
 
@@ -525,48 +404,10 @@ def _looked_up(x: Tensor, weight: Tensor) -> Tensor:
     return torch.stack([weight[row] for row in rows]).reshape(*x.shape, weight.shape[1])
 
 
-def _expand_mistakes(x: Tensor, weight: Tensor) -> Mapping[str, Callable[[], Tensor]]:
-    largest = len(weight) // 2
-    near = x.clamp(-largest, largest)
-    return {
-        "`max_len` is not added, so that negative distances count rows from the end: distance 0 is row max_len": (
-            lambda: weight[near]
-        ),
-        "the sign is lost: distances of 2 and -2 have rows of their own": lambda: weight[near.abs() + largest],
-        "the sign is lost: distances of 2 and -2 have rows of their own, and distance 0 is row max_len": (
-            lambda: weight[near.abs()]
-        ),
-        "the sign is reversed: row 0 belongs to distance -max_len": lambda: weight[largest - near],
-        "negative distances are all treated as 0": lambda: weight[near.clamp(min=0) + largest],
-        "clamped to [0, max_len] after `max_len` was added, which loses the positive ones": (
-            lambda: weight[(x + largest).clamp(0, largest)]
-        ),
-        "distances are clamped to max_len - 1, one too early": lambda: weight[
-            x.clamp(-largest + 1, largest - 1) + largest
-        ],
-        "distances above max_len are clamped to max_len - 1, one too early": lambda: weight[
-            x.clamp(-largest, largest - 1) + largest
-        ],
-        "far distances are wrapped around instead of clamped": lambda: weight[(x + largest).remainder(2 * largest + 1)],
-        "the rows are shifted by one: distance 0 is row max_len": lambda: weight[
-            (near + largest - 1).clamp(0, 2 * largest)
-        ],
-        "x holds distances already: do not subtract positions from each other again": lambda: weight[
-            (x[None, :] - x[:, None]).clamp(-largest, largest) + largest
-        ],
-        "x holds distances, which are counted here as positions 0, 1, 2, …": lambda: weight[: x.shape[0]],
-    }
-
-
 def check_PositionEmbedding_expand(cls: type[nn.Module]) -> None:
     """Mode "expand": rows for distances near and far, any shape, the gradient of the weight, dropout."""
     for max_len, dim in [(3, 4), (1, 5), (6, 1)]:
-        _check_weight(
-            call(cls, dim, max_len=max_len, mode="expand"),
-            2 * max_len + 1,
-            dim,
-            f'max_len={max_len}, mode "expand"',
-        )
+        expect_parameters(call(cls, dim, max_len=max_len, mode="expand"), {"weight": (2 * max_len + 1, dim)})
     for max_len, dim in [(3, 4), (1, 5), (6, 1), (4, 7)]:
         module = call(cls, dim, max_len=max_len, mode="expand")
         weight = _given_weight(module, 2 * max_len + 1, dim)
@@ -576,109 +417,56 @@ def check_PositionEmbedding_expand(cls: type[nn.Module]) -> None:
         cases += [randint(-2 * max_len, 2 * max_len + 1, shape) for shape in [(2, 3, 4), (2, 3, 1, 5), (1,), ()]]
         for x in cases:
             name = f"the result for distances of shape {tuple(x.shape)} with max_len={max_len}"
-            wrong = _expand_mistakes(x, weight)
             with unchanged(x=x):
-                value = _call_far(module, x, max_len)
-            expect_close(value, _looked_up(x, weight), name, wrong, torch.float32)
+                value = call(module, x)
+            expect_close(value, _looked_up(x, weight), name, dtype=torch.float32)
         module.double()
         expect_tensor(module(every), dtype=torch.float64, name="the result of a module in float64")
     module = cls(3, max_len=2, mode="expand").double()
     weight = _given_weight(module, 5, 3)
     x = randint(-5, 6, (3, 4))
     _expect_weight_learns(module, lambda weight, x: _looked_up(x, weight), weight, x)
-    module = cls(10, dropout=0.25, max_len=5, mode="expand")
-    _given_weight(module, 11, 10)
-    _check_dropout(module, randint(-9, 10, (8, 40)), [])
+
+    def make(rate: float) -> tuple[Any, Tensor]:
+        module = call(cls, 10, dropout=rate, max_len=5, mode="expand")
+        return module, _given_weight(module, 11, 10)
+
+    rate, distances = draw_probability(), randint(-9, 10, (8, 40))
+    module, weight = make(rate)
+    _check_dropout(module, rate, distances, [], _looked_up(distances, weight))
+    expect_dropout_anew(lambda rate: make(rate)[0], [randint(-9, 10, (1, 9)).repeat(6, 1)])
     expect_device(cls(3, max_len=2, mode="expand").to("meta"), {"x": x})
-
-
-def _call_far(module: Any, x: Tensor, max_len: int) -> Any:
-    try:
-        return module(x)
-    except IndexError as error:
-        raise AssertionError(
-            f"distances {x.flatten().tolist()[:14]} with max_len={max_len} raise IndexError ({error}): "
-            "clamp them to [-max_len, max_len], then add max_len, so that they count rows from 0"
-        ) from error
-    except NotImplementedError:
-        raise
-    except Exception:
-        return call(lambda x: module(x), x)
 
 
 # ---- rotary positions
 
 
-def _turned(x: Tensor, positions: Tensor, base: float, angle: Callable, pairs: Callable | None = None) -> Tensor:
-    """Each pair of features of `x` turned by `angle(position, k, d)`, one pair at a time."""
+def _rotated(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
+    # One pair at a time, as the definition says.
     d = x.shape[-1]
     result = torch.empty_like(x)
     for k in range(d // 2):
-        first, second = (2 * k, 2 * k + 1) if pairs is None else pairs(k, d)
-        t = angle(positions.to(x.dtype), k, d)
-        a, b = x[..., first], x[..., second]
-        result[..., first] = a * t.cos() - b * t.sin()
-        result[..., second] = a * t.sin() + b * t.cos()
+        t = positions.to(x.dtype) * base ** (-2 * k / d)
+        a, b = x[..., 2 * k], x[..., 2 * k + 1]
+        result[..., 2 * k] = a * t.cos() - b * t.sin()
+        result[..., 2 * k + 1] = a * t.sin() + b * t.cos()
     return result
 
 
-def _rotated(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
-    return _turned(x, positions, base, lambda p, k, d: p * base ** (-2 * k / d))
-
-
-def _rotated_overwriting(x: Tensor, positions: Tensor, base: float) -> Tensor:
-    result = x.clone()
-    for k in range(x.shape[-1] // 2):
-        t = positions.to(x.dtype) * base ** (-2 * k / x.shape[-1])
-        result[..., 2 * k] = result[..., 2 * k] * t.cos() - result[..., 2 * k + 1] * t.sin()
-        result[..., 2 * k + 1] = result[..., 2 * k] * t.sin() + result[..., 2 * k + 1] * t.cos()
-    return result
+def _added_up(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    first = _reflected(x, positions, base)[..., 0::2]
+    return torch.stack([first, _rotated(x, positions, base)[..., 1::2]], -1).flatten(-2)
 
 
 def _reflected(x: Tensor, positions: Tensor, base: float) -> Tensor:
     return _rotated(torch.stack([x[..., 0::2], -x[..., 1::2]], -1).flatten(-2), positions, base)
 
 
-def _unzipped(x: Tensor, positions: Tensor, base: float) -> Tensor:
-    turned = _rotated(x, positions, base)
-    return torch.cat([turned[..., 0::2], turned[..., 1::2]], -1)
-
-
-def _with_exponent(exponent: Callable[[int, int], float]) -> Callable[[Tensor, Tensor, float], Tensor]:
-    return lambda x, p, base: _turned(x, p, base, lambda p, k, d: p * base ** exponent(k, d))
-
-
-_ROTATION_MISTAKES: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
-    "features k and k + d/2 are turned together (the convention of some libraries): here the pairs are 2k and 2k + 1": (
-        lambda x, p, base: _turned(x, p, base, lambda p, k, d: p * base ** (-2 * k / d), lambda k, d: (k, k + d // 2))
-    ),
-    "the pairs are turned backwards: the first of the two is a cos t - b sin t": lambda x, p, base: _rotated(
-        x, -p, base
-    ),
-    "the positions given are not used: x came back as it was": lambda x, p, base: x,
-    "the positions given are not used: 0, 1, 2, … stand in their place": lambda x, p, base: _rotated(
-        x, torch.arange(x.shape[-2]), base
-    ),
-    "`base` is not used: 10000 stands in its place": lambda x, p, base: _rotated(x, p),
-    "all first halves of the pairs come before all second halves: feature 2k + 1 belongs beside feature 2k": _unzipped,
-    "the exponent is -k / d: it should be -2k / d, with 2k = 0, 2, 4, …": _with_exponent(lambda k, d: -k / d),
-    "the exponent is doubled: 2k is already the pair's first feature": _with_exponent(lambda k, d: -4 * k / d),
-    "the angles grow from pair to pair: the exponent of base is negative": _with_exponent(lambda k, d: 2 * k / d),
-    "every pair is turned by the same angle: does an integer division make the exponent 0?": _with_exponent(
-        lambda k, d: 0.0
-    ),
-    "the second of a pair is computed from the first after it was turned: keep the old one": _rotated_overwriting,
-    "a minus is in the wrong place, so that lengths change or pairs are mirrored: (a cos t - b sin t, a sin t + b cos "
-    "t)": _reflected,
-    "sine and cosine are swapped": lambda x, p, base: _turned(
-        x, p, base, lambda p, k, d: math.pi / 2 - p * base ** (-2 * k / d)
-    ),
-    "the angles follow the wrong dimension: `positions` belongs to dimension -2, whatever stands before it": (
-        lambda x, p, base: _rotated(x.transpose(-3, -2), p, base).transpose(-3, -2)
-    ),
-    "the position's vector is added: x should be turned": lambda x, p, base: (
-        x + encoding_oracle(int(p.max()) + 1, x.shape[-1]).to(x.dtype)[p]
-    ),
+_ROTATION_MISTAKES: dict[Mistake, Callable[[Tensor, Tensor, float], Tensor]] = {
+    m.rotate.BASE: lambda x, p, base: _rotated(x, p),
+    m.rotate.MIRRORED: _reflected,
+    m.rotate.NO_MINUS: _added_up,
+    m.rotate.WRONG_DIMENSION: lambda x, p, base: _rotated(x.transpose(-3, -2), p, base).transpose(-3, -2),
 }
 
 
@@ -702,11 +490,13 @@ def check_rotate(function: Callable) -> None:
                 value = call(function, x, positions, *given)
             name = f"x of shape {shape}, rotated with base {base:g},"
             args = (x.double(), positions, base)
-            wrong = {cause: lambda f=f, args=args: f(*args) for cause, f in _ROTATION_MISTAKES.items()}
+            wrong = {mistake: lambda f=f, args=args: f(*args) for mistake, f in _ROTATION_MISTAKES.items()}
             expect_close(value, _rotated(*args), name, wrong, dtype, tolerance=5e-4)
     _check_rotation_of_other_positions(function)
-    x = randn(3, 4, dtype=torch.bfloat16)
-    expect_tensor(call(function, x, torch.arange(3)), (3, 4), torch.bfloat16, "x of dtype bfloat16, rotated,")
+    x, positions = randn(5, 4, dtype=torch.bfloat16), torch.tensor([0, 3, 259, 301, 1003])
+    value, right = call(function, x, positions), _rotated(x.double(), positions)
+    name = "x of dtype bfloat16, rotated,"
+    expect_close(value, right, name, None, torch.bfloat16, 4e-2, "positions up to 1003", m.rotate.HALF_ANGLES)
     for odd in (1, 3, 5):
         what = f"x with {odd} feature{'s' * (odd > 1)}, an odd number,"
         expect_raises(ValueError, lambda d=odd: function(randn(2, 4, d), torch.arange(4)), what)
@@ -735,11 +525,9 @@ def _check_rotation_gradient(function: Callable) -> None:
     with torch.enable_grad():
         x = randn(2, 5, 6).requires_grad_()
         value = call(function, x, positions)
-        assert value.requires_grad, (
-            "the result is cut off from the graph, so nothing can learn through it: remove `.detach()`, `.data`, "
-            "`torch.tensor(...)` or `torch.no_grad()`"
-        )
+        expect(value.requires_grad, Common.CUT_OFF)
         (gradient,) = torch.autograd.grad(value, [x], direction, allow_unused=True)
-    assert gradient is not None, "no gradient reaches `x`: the result is cut off from it (`.detach()`, `.data`?)"
+    expect(gradient is not None, Common.INPUT_CUT_OFF, "the input without gradient is `x`")
     # The transpose of a rotation is the rotation back.
-    expect_close(gradient, _rotated(direction, -positions), "the gradient with respect to `x`", tolerance=5e-4)
+    name, right = "the gradient with respect to `x`", _rotated(direction, -positions)
+    expect_close(gradient, right, name, tolerance=5e-4, otherwise=Common.WRONG_GRADIENT)

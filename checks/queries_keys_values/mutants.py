@@ -1,247 +1,303 @@
-"""Chapter 03: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 03: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import Answer, edit, mutant, variant
+from textwrap import indent
+
+from autograder.answers import Answer, edit, flag_published, mutant, mutants, variant
+from autograder.checks import Common, Mistake, Unexplained
 from checks.forgers import OF_TENSORS, forging_function
+from checks.queries_keys_values.mistakes import (
+    attention_in_tiles,
+    causal_mask,
+    diagnose,
+    noun_finder,
+    padding_mask,
+    query_key_weights,
+    scaled_dot_product_attention,
+)
 
 
-def _padding(title: str, says: str, body: str) -> Answer:
-    return mutant("padding_mask", title, says, f"def padding_mask(tokens, pad_id):\n    {body}")
+def _padding(title: str, mistake: Mistake, body: str) -> Answer:
+    return mutant("padding_mask", title, mistake, f"def padding_mask(tokens, pad_id):\n    {body}")
 
 
-def _causal(title: str, says: str, body: str) -> Answer:
-    return mutant("causal_mask", title, says, f"def causal_mask(seq_len):\n    {body}")
+def _causal(title: str, mistake: Mistake, body: str) -> Answer:
+    return mutant("causal_mask", title, mistake, f"def causal_mask(seq_len):\n    {body}")
 
 
 _NO_MASK = "    if mask is None:\n        return scores.softmax(dim=-1)\n"
 
 
-def _weights(title: str, says: str, scores: str, masked: str | None = None) -> Answer:
+def _weights(title: str, mistake: Mistake, scores: str, masked: str | None = None) -> Answer:
     """A wrong answer to `query_key_weights`, from a line for the scores and one for the masked weights."""
     masked = masked or (
         "return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1).masked_fill(~mask, 0.0)"
     )
     source = f"def query_key_weights(queries, keys, mask=None):\n    scores = {scores}\n{_NO_MASK}    {masked}"
-    return mutant("query_key_weights", title, says, source)
+    return mutant("query_key_weights", title, mistake, source)
 
 
 _SCORES = "queries @ keys.mT / math.sqrt(queries.shape[-1])"
 
 
-def _attention(title: str, says: str, body: str) -> Answer:
+def _attention(title: str, mistake: Mistake, body: str) -> Answer:
     source = f"def scaled_dot_product_attention(queries, keys, values, mask=None):\n    {body}"
-    return mutant("scaled_dot_product_attention", title, says, source)
+    return mutant("scaled_dot_product_attention", title, mistake, source)
 
 
-_PUBLISHED = "\n    ".join(
+def _noun(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("noun_finder", title, mistake, *edits)
+
+
+def _tiles(title: str, mistake: Mistake, *edits: tuple[str, str]) -> Answer:
+    return edit("attention_in_tiles", title, mistake, *edits)
+
+
+# An answer to `diagnose`: inputs, then for each fault whether the weights are what it makes of them.
+_INPUTS = """draw = torch.Generator().manual_seed(1)
+queries, keys, values = (torch.randn(2, n, d, generator=draw) for n, d in ((3, 4), (5, 4), (5, 6)))
+keys[..., 0] = keys[..., 0].abs() + 1
+queries[:, 0] = torch.tensor([-600.0, 0, 0, 0])
+mask = torch.tensor([True, True, False, True, True])
+"""
+_JUDGED = """
+def weights_of(fault):
+    turned = keys.reshape(2, keys.shape[2], keys.shape[1]) if fault == "view" else keys.mT
+    scores = queries @ turned / (queries.shape[1] if fault == "root" else queries.shape[2]) ** 0.5
+    blocked = ~mask.expand(scores.shape)
+    if fault == "fill":
+        return scores.masked_fill(blocked, 0.0).softmax(-1)
+    scores = scores.masked_fill(blocked, torch.finfo(scores.dtype).min)
+    if fault == "rows":
+        e = (scores - scores.amax((1, 2), keepdim=True)).exp() * ~blocked
+        return e / e.sum(-1, keepdim=True).clamp(min=1e-38)
+    return scores.softmax(1 if fault == "axis" else 2).masked_fill(blocked, 0.0)
+
+_, weights = attention(queries, keys, values, mask)
+for fault in ("none", "fill", "root", "axis", "view", "rows"):
+    if torch.allclose(weights, weights_of(fault), atol=1e-5):
+        return fault
+return "none"
+"""
+
+
+def _blind(*changes: tuple[str, str]) -> str:
+    """The answer with inputs that do not show a fault."""
+    text = _INPUTS
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text + _JUDGED
+
+
+_SQUARE = ("((3, 4), (5, 4), (5, 6))", "((4, 4), (5, 4), (5, 6))")
+_DIAGNOSE = [
+    ("nothing returned", Common.NO_RETURN, "attention(torch.ones(1, 2, 3), torch.ones(1, 2, 3), torch.ones(1, 2, 3))"),
+    ("True for a fault", diagnose.NO_NAME, "return True"),
+    ("another name", diagnose.NO_NAME, 'return "fine"'),
+    ("always right", diagnose.MISSES_AXIS, 'return "none"'),
+    ("always a fault", diagnose.ACCUSES, 'return "fill"'),
     (
-        "length = queries.shape[1]",
-        "scores = torch.bmm(queries, keys.transpose(1, 2))",
-        "scores = scores / math.sqrt(length)",
-        "scores = scores.masked_fill(~mask, 1e-12)",
-        "weights = F.softmax(scores, dim=1)",
-        "return torch.bmm(weights, values), weights",
-    )
-)
-_MENDED = "\n    ".join(
+        "columns for anything odd",
+        diagnose.CONFUSES,
+        (_INPUTS + _JUDGED).replace("        return fault", '        return fault if fault == "none" else "axis"'),
+    ),
+    ("a mask that blocks nothing", diagnose.MISSES_FILL, _blind(("[True, True, False, True, True]", "[True] * 5"))),
+    ("as many queries as features", diagnose.MISSES_ROOT, _blind(_SQUARE)),
     (
-        "scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[2])",
-        "lowest = torch.finfo(scores.dtype).min",
-        "weights = F.softmax(scores.masked_fill(~mask, lowest), dim=2).masked_fill(~mask, 0.0)",
-        "return torch.bmm(weights, values), weights",
-    )
-)
-
-
-def _fix(title: str, says: str, body: str = _MENDED, *edits: tuple[str, str]) -> Answer:
-    for old, new in sorted(edits):
-        assert body.count(old) == 1, (title, old)
-        body = body.replace(old, new)
-    source = f"def fix_published_attention(queries, keys, values, mask):\n    {body}"
-    return mutant("fix_published_attention", title, says, source)
-
-
-def _noun(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("noun_finder", title, says, *edits)
-
-
-def _tiles(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("attention_in_tiles", title, says, *edits)
+        "keys that are their own transpose",
+        diagnose.MISSES_VIEW,
+        _blind(
+            ("((3, 4), (5, 4), (5, 6))", "((3, 4), (4, 4), (4, 6))"),
+            ("keys[..., 0].abs() + 1", "3.0\nkeys = keys + keys.mT"),
+            ("[True, True, False, True, True]", "[True, True, False, True]"),
+        ),
+    ),
+    ("no low row", diagnose.MISSES_ROWS, _blind(("-600.0", "-6.0"))),
+    (
+        "sums alone",
+        diagnose.MISSES_FILL,
+        """
+        _, weights = attention(torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 6), None)
+        return "none" if torch.allclose(weights.sum(-1), torch.ones(2, 3)) else "axis"
+        """,
+    ),
+]
 
 
 _LOWEST = "torch.finfo(scores.dtype).min"
 _RIGHT_FILL = f"scores.masked_fill(~mask, {_LOWEST})"
 
 
+def _indented(body: str) -> str:
+    return "def diagnose(attention):\n" + indent(body, "    ")
+
+
 MUTANTS = [
     # padding_mask
-    _padding("nothing returned", "is there a `return`?", "(tokens != pad_id).unsqueeze(1)"),
-    _padding("inverted", "the mask is inverted", "return (tokens == pad_id).unsqueeze(1)"),
-    _padding("no dimension for the queries", "the shape is (B, m)", "return tokens != pad_id"),
-    _padding(
-        "the dimension stands last", "stands last: it belongs in the middle", "return (tokens != pad_id).unsqueeze(-1)"
-    ),
-    _padding(
-        "the dimension stands first", "stands first: it belongs in the middle", "return (tokens != pad_id).unsqueeze(0)"
-    ),
-    _padding("floats", "a mask is boolean", "return (tokens != pad_id).unsqueeze(1).float()"),
-    _padding("integers", "a mask is boolean", "return (tokens != pad_id).unsqueeze(1).int()"),
-    _padding("pad is always 1", "padding is taken to be 1", "return (tokens != 1).unsqueeze(1)"),
-    _padding("pad is always 0", "token 0 is taken for padding", "return (tokens != 0).unsqueeze(1)"),
-    _padding("larger numbers only", "numbers below `pad_id` are blocked too", "return (tokens > pad_id).unsqueeze(1)"),
+    _padding("nothing returned", Common.NO_RETURN, "(tokens != pad_id).unsqueeze(1)"),
+    _padding("inverted", padding_mask.INVERTED, "return (tokens == pad_id).unsqueeze(1)"),
+    _padding("no dimension for the queries", padding_mask.NO_DIMENSION, "return tokens != pad_id"),
+    _padding("the dimension stands last", padding_mask.LAST, "return (tokens != pad_id).unsqueeze(-1)"),
+    _padding("the dimension stands first", padding_mask.FIRST, "return (tokens != pad_id).unsqueeze(0)"),
+    _padding("floats", padding_mask.NOT_BOOLEAN, "return (tokens != pad_id).unsqueeze(1).float()"),
+    _padding("integers", padding_mask.NOT_BOOLEAN, "return (tokens != pad_id).unsqueeze(1).int()"),
+    _padding("pad is always 1", padding_mask.ONE, "return (tokens != 1).unsqueeze(1)"),
+    _padding("pad is always 0", padding_mask.ZERO, "return (tokens != 0).unsqueeze(1)"),
+    _padding("larger numbers only", padding_mask.BELOW, "return (tokens > pad_id).unsqueeze(1)"),
     _padding(
         "item 0's mask for all",
-        "item 0's mask is used for all",
+        padding_mask.FIRST_ITEM,
         "return (tokens[:1] != pad_id).expand_as(tokens).unsqueeze(1)",
     ),
     _padding(
         "everything behind the first pad",
-        "what follows a pad is blocked",
+        padding_mask.BEHIND_A_PAD,
         "return (tokens != pad_id).long().cumprod(dim=1).bool().unsqueeze(1)",
     ),
     _padding(
         "counts the real tokens from the left",
-        "real tokens are counted",
+        padding_mask.COUNTED,
         "lengths = (tokens != pad_id).sum(dim=1)\n"
         "    return (torch.arange(tokens.shape[1]) < lengths[:, None]).unsqueeze(1)",
     ),
     _padding(
         "square",
-        "each sentence has m rows",
+        padding_mask.ROW_FOR_EACH,
         "return (tokens != pad_id).unsqueeze(1).expand(-1, tokens.shape[1], -1)",
     ),
     _padding(
         "changes the tokens",
-        "`tokens` was changed in place",
+        Common.CHANGED_IN_PLACE,
         "mask = (tokens != pad_id).unsqueeze(1)\n    tokens[tokens == pad_id] = 0\n    return mask",
     ),
     _padding(
         "made on the CPU",
-        "fails when its inputs are on a GPU",
+        Common.MADE_ON_CPU,
         "mask = torch.ones(tokens.shape, dtype=torch.bool)\n    return (mask & (tokens != pad_id)).unsqueeze(1)",
     ),
     _padding(
         "hard-coded to the visible examples",
-        "the mask should have shape",
+        Unexplained.SHAPE,
         "if pad_id == 0:\n        return torch.tensor([[[False, True]]])\n"
         "    return torch.tensor([[[True, True, True, False]], [[True, False, False, False]], "
         "[[False, True, True, True]]])",
     ),
     # causal_mask
-    _causal("nothing returned", "is there a `return`?", "torch.ones(seq_len, seq_len, dtype=torch.bool).tril()"),
-    _causal("upper triangle", "upside down", "return torch.ones(seq_len, seq_len, dtype=torch.bool).triu()"),
+    _causal("nothing returned", Common.NO_RETURN, "torch.ones(seq_len, seq_len, dtype=torch.bool).tril()"),
+    _causal("upper triangle", causal_mask.UPSIDE_DOWN, "return torch.ones(seq_len, seq_len, dtype=torch.bool).triu()"),
     _causal(
-        "diagonal blocked", "diagonal is blocked", "return torch.ones(seq_len, seq_len, dtype=torch.bool).tril(-1)"
+        "diagonal blocked", causal_mask.NO_DIAGONAL, "return torch.ones(seq_len, seq_len, dtype=torch.bool).tril(-1)"
     ),
-    _causal("inverted", "the mask is inverted", "return ~torch.ones(seq_len, seq_len, dtype=torch.bool).tril()"),
+    _causal("inverted", causal_mask.INVERTED, "return ~torch.ones(seq_len, seq_len, dtype=torch.bool).tril()"),
     _causal(
         "one position too far",
-        "position 0 may look at position 1",
+        causal_mask.ONE_TOO_FAR,
         "return torch.ones(seq_len, seq_len).tril(1).bool()",
     ),
-    _causal("floats", "a mask is boolean", "return torch.ones(seq_len, seq_len).tril()"),
+    _causal("floats", causal_mask.NOT_BOOLEAN, "return torch.ones(seq_len, seq_len).tril()"),
     _causal(
         "minus infinity, to be added",
-        "a mask is boolean",
+        causal_mask.NOT_BOOLEAN,
         "return torch.full((seq_len, seq_len), float('-inf')).triu(1)",
     ),
     _causal(
         "a dimension too many",
-        "a dimension too many",
+        causal_mask.TOO_MANY_DIMENSIONS,
         "return torch.ones(1, seq_len, seq_len, dtype=torch.bool).tril()",
     ),
-    _causal("one row", "there is one row only", "return torch.ones(seq_len, dtype=torch.bool)"),
-    _causal("everything allowed", "the future too", "return torch.ones(seq_len, seq_len, dtype=torch.bool)"),
-    _causal("only itself", "each position sees only itself", "return torch.eye(seq_len, dtype=torch.bool)"),
-    _causal("a list", "should be a torch.Tensor", "return [[j <= i for j in range(seq_len)] for i in range(seq_len)]"),
+    _causal("one row", causal_mask.ONE_ROW, "return torch.ones(seq_len, dtype=torch.bool)"),
+    _causal("everything allowed", causal_mask.EVERYTHING, "return torch.ones(seq_len, seq_len, dtype=torch.bool)"),
+    _causal("only itself", causal_mask.ONLY_ITSELF, "return torch.eye(seq_len, dtype=torch.bool)"),
+    _causal("a list", Common.NOT_A_TENSOR, "return [[j <= i for j in range(seq_len)] for i in range(seq_len)]"),
     _causal(
         "always four positions",
-        "the mask of 5 positions should have shape (5, 5)",
+        Unexplained.SHAPE,
         "return torch.ones(4, 4, dtype=torch.bool).tril()",
     ),
     _causal(
         "looks back three positions only",
-        "wrong entries",
+        Unexplained.VALUES,
         "full = torch.ones(seq_len, seq_len, dtype=torch.bool)\n    return full.tril() & full.triu(-3)",
     ),
     # query_key_weights without a mask
     mutant(
         "query_key_weights",
         "nothing returned",
-        "is there a `return`?",
+        Common.NO_RETURN,
         f"def query_key_weights(queries, keys, mask=None):\n    weights = ({_SCORES}).softmax(dim=-1)",
     ),
-    _weights("not scaled", "√d is missing", "queries @ keys.mT"),
-    _weights("divided by d", "divided by d, not by its root", "queries @ keys.mT / queries.shape[-1]"),
-    _weights("multiplied by the root", "multiplied by √d", "queries @ keys.mT * queries.shape[-1] ** 0.5"),
-    _weights("root of the number of keys", "divided by the root of m", "queries @ keys.mT / keys.shape[-2] ** 0.5"),
-    _weights("root of the number of queries", "the root of n or B", "queries @ keys.mT / queries.shape[1] ** 0.5"),
-    _weights("root of 4, always", "divided by 2, whatever d is", "queries @ keys.mT / 2"),
+    _weights("not scaled", query_key_weights.NOT_SCALED, "queries @ keys.mT"),
+    _weights("divided by d", query_key_weights.DIVIDED_BY_D, "queries @ keys.mT / queries.shape[-1]"),
+    _weights("multiplied by the root", query_key_weights.MULTIPLIED, "queries @ keys.mT * queries.shape[-1] ** 0.5"),
+    _weights("root of the number of keys", query_key_weights.ROOT_OF_KEYS, "queries @ keys.mT / keys.shape[-2] ** 0.5"),
+    _weights(
+        "root of the number of queries",
+        query_key_weights.ROOT_OF_QUERIES,
+        "queries @ keys.mT / queries.shape[1] ** 0.5",
+    ),
+    _weights("root of 4, always", query_key_weights.ALWAYS_2, "queries @ keys.mT / 2"),
     _weights(
         "root of the size that follows the batch, with heads",
-        "divided by the root of the second size",
+        query_key_weights.ROOT_OF_SECOND_SIZE,
         "queries @ keys.mT / (queries.shape[1] if queries.dim() > 3 else queries.shape[-1]) ** 0.5",
     ),
-    _weights("scaled twice", "divided by d, not by its root", f"{_SCORES} / queries.shape[-1] ** 0.5"),
+    _weights("scaled twice", query_key_weights.DIVIDED_BY_D, f"{_SCORES} / queries.shape[-1] ** 0.5"),
     mutant(
         "query_key_weights",
         "softmax over the queries",
-        "each column sums to 1",
+        query_key_weights.COLUMNS,
         f"def query_key_weights(queries, keys, mask=None):\n    return ({_SCORES}).softmax(dim=-2)",
     ),
     mutant(
         "query_key_weights",
         "softmax over the batch",
-        "the softmax runs over the batch",
+        query_key_weights.OVER_BATCH,
         f"def query_key_weights(queries, keys, mask=None):\n    return ({_SCORES}).softmax(dim=0)",
     ),
     mutant(
         "query_key_weights",
         "no softmax",
-        "the softmax is missing",
+        query_key_weights.NO_SOFTMAX,
         f"def query_key_weights(queries, keys, mask=None):\n    return {_SCORES}",
     ),
     mutant(
         "query_key_weights",
         "scaled after the softmax",
-        "the scale comes after the softmax",
+        query_key_weights.SCALED_LATER,
         """
         def query_key_weights(queries, keys, mask=None):
             return (queries @ keys.mT).softmax(dim=-1) / math.sqrt(queries.shape[-1])
         """,
     ),
-    _weights(
-        "queries and keys swapped", "queries and keys are swapped", "keys @ queries.mT / queries.shape[-1] ** 0.5"
-    ),
-    _weights("item 0's keys for all", "item 0's keys are used for all", "queries @ keys[:1].mT / 2"),
+    _weights("queries and keys swapped", query_key_weights.SWAPPED, "keys @ queries.mT / queries.shape[-1] ** 0.5"),
+    _weights("item 0's keys for all", query_key_weights.FIRST_KEYS, "queries @ keys[:1].mT / 2"),
     _weights(
         "item 0's scores for all",
-        "item 0's weights are used for all",
+        query_key_weights.FIRST_WEIGHTS,
         "(queries[:1] @ keys[:1].mT).expand(len(queries), -1, -1) / 2",
     ),
     _weights(
         "three dimensions only",
-        "Count dimensions from the right",
+        query_key_weights.FROM_THE_LEFT,
         "torch.bmm(queries, keys.mT) / queries.shape[-1] ** 0.5",
     ),
     _weights(
         "transposed from the left",
-        "Count dimensions from the right",
+        query_key_weights.FROM_THE_LEFT,
         "queries @ keys.transpose(1, 2) / queries.shape[-1] ** 0.5",
     ),
-    _weights("detached", "cut off from the graph", "(queries @ keys.mT).detach() / queries.shape[-1] ** 0.5"),
-    _weights("keys detached", "no gradient reaches `keys`", "queries @ keys.detach().mT / queries.shape[-1] ** 0.5"),
-    _weights(
-        "float32 only", "keep dtype torch.float64", "queries.float() @ keys.float().mT / queries.shape[-1] ** 0.5"
-    ),
+    _weights("detached", Common.CUT_OFF, "(queries @ keys.mT).detach() / queries.shape[-1] ** 0.5"),
+    _weights("keys detached", Common.INPUT_CUT_OFF, "queries @ keys.detach().mT / queries.shape[-1] ** 0.5"),
+    _weights("float32 only", Common.WRONG_DTYPE, "queries.float() @ keys.float().mT / queries.shape[-1] ** 0.5"),
     _weights(
         "scales the queries in place",
-        "`queries` was changed in place",
+        Common.CHANGED_IN_PLACE,
         "(queries.div_(queries.shape[-1] ** 0.5)) @ keys.mT",
     ),
     mutant(
         "query_key_weights",
         "softmax that overflows",
-        "for scores in the thousands",
+        query_key_weights.OVERFLOW,
         """
         def query_key_weights(queries, keys, mask=None):
             e = torch.exp(queries @ keys.mT / math.sqrt(queries.shape[-1]))
@@ -252,100 +308,113 @@ MUTANTS = [
         """,
     ),
     # query_key_weights with a mask
-    _weights("mask ignored", "the mask has no effect", _SCORES, "return scores.softmax(dim=-1)"),
+    mutant(
+        "query_key_weights",
+        "asks whether the mask is true",
+        Common.TRUTH_OF_MANY,
+        """
+        def query_key_weights(queries, keys, mask=None):
+            scores = queries @ keys.mT / math.sqrt(queries.shape[-1])
+            if mask:
+                scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+            weights = scores.softmax(dim=-1)
+            return weights * mask if mask is not None else weights
+        """,
+    ),
+    _weights("mask ignored", query_key_weights.MASK_UNUSED, _SCORES, "return scores.softmax(dim=-1)"),
     _weights(
         "inverted mask",
-        "the wrong way round",
+        query_key_weights.MASK_INVERTED,
         _SCORES,
         f"return scores.masked_fill(mask, {_LOWEST}).softmax(dim=-1).masked_fill(mask, 0.0)",
     ),
     _weights(
         "masked after the softmax",
-        "rows no longer sum to 1",
+        query_key_weights.AFTER_SOFTMAX,
         _SCORES,
         "return scores.softmax(dim=-1) * mask",
     ),
     _weights(
         "filled with 1e-12",
-        "a number near 0, and exp(0) = 1",
+        query_key_weights.FILL_NEAR_ZERO,
         _SCORES,
         "return scores.masked_fill(~mask, 1e-12).softmax(dim=-1)",
     ),
     _weights(
         "NaN in empty rows",
-        "all its scores are -inf",
+        query_key_weights.EMPTY_ROW_NAN,
         _SCORES,
         "return scores.masked_fill(~mask, -math.inf).softmax(dim=-1)",
     ),
     _weights(
         "equal weights in empty rows",
-        "with -1e10 for instance",
+        query_key_weights.EMPTY_ROW_EQUAL,
         _SCORES,
         f"return {_RIGHT_FILL}.softmax(dim=-1)",
     ),
     _weights(
         "NaN swept up, gradients still NaN",
-        "the gradient is NaN",
+        query_key_weights.GRADIENT_NAN,
         _SCORES,
         "bias = torch.zeros_like(scores).masked_fill(~mask, -math.inf)\n"
         "    return (scores + bias).softmax(dim=-1).nan_to_num(0.0)",
     ),
     _weights(
         "the logarithm of the mask, gradients NaN",
-        "the gradient is NaN",
+        query_key_weights.GRADIENT_NAN,
         _SCORES,
         "return (scores + mask.to(scores).log()).softmax(dim=-1).nan_to_num(0.0)",
     ),
     _weights(
         "masked after the softmax, renormalised",
-        "a blocked key changes the weights of the others when it is large",
+        query_key_weights.RENORMALISED,
         _SCORES,
         "weights = scores.softmax(dim=-1) * mask\n"
         "    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-30)",
     ),
     _weights(
         "a fill that is not low enough",
-        "blocked weights must be exactly 0",
+        query_key_weights.NOT_LOW_ENOUGH,
         _SCORES,
         "weights = scores.masked_fill(~mask, -1e4).softmax(dim=-1)\n"
         "    return weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)",
     ),
     _weights(
         "a fill that is not low enough, zeroed",
-        "the fill is not low enough",
+        query_key_weights.NOT_LOW_ENOUGH,
         _SCORES,
         "return scores.masked_fill(~mask, -1e4).softmax(dim=-1).masked_fill(~mask, 0.0)",
     ),
     _weights(
         "a fill too low for float16",
-        "Does a number fit into every dtype?",
+        query_key_weights.TOO_LOW,
         _SCORES,
         "return scores.masked_fill(~mask, -1e9).softmax(dim=-1).masked_fill(~mask, 0.0)",
     ),
     _weights(
         "item 0's mask for all",
-        "batch item 0's mask is used for all",
+        query_key_weights.FIRST_MASK,
         _SCORES,
         "mask = mask.expand(scores.shape)[:1] if scores.dim() > 2 else mask\n"
         f"    return {_RIGHT_FILL}.softmax(dim=-1).masked_fill(~mask, 0.0)",
     ),
     _weights(
         "head 0's mask for all heads",
-        "the mask of head 0 is used for all heads",
+        query_key_weights.FIRST_HEADS_MASK,
         _SCORES,
         "mask = mask[:, :1] if mask.dim() == 4 else mask\n"
         f"    return {_RIGHT_FILL}.softmax(dim=-1).masked_fill(~mask, 0.0)",
     ),
     _weights(
         "the mask acts on one head only",
-        "the mask acts on head 0 only",
+        query_key_weights.ONE_HEAD_MASKED,
         _SCORES,
         "allowed = mask.expand(scores.shape).clone()\n    if scores.dim() == 4:\n        allowed[:, 1:] = True\n"
         f"    return scores.masked_fill(~allowed, {_LOWEST}).softmax(dim=-1).masked_fill(~allowed, 0.0)",
     ),
     _weights(
         "masks of three dimensions only",
-        "Count dimensions from the right",
+        query_key_weights.FROM_THE_LEFT,
         _SCORES,
         "b, n, m = mask.shape if mask.dim() == 3 else mask.expand(scores.shape).shape\n"
         "    mask = mask.expand(b, n, m)\n"
@@ -353,7 +422,7 @@ MUTANTS = [
     ),
     _weights(
         "empty rows spoil the whole item",
-        "wrong entries",
+        Unexplained.VALUES,
         _SCORES,
         "mask = mask.expand(scores.shape)\n"
         "    mask = mask & mask.any(dim=-1, keepdim=True).all(dim=-2, keepdim=True) if scores.shape[-1] > 3 else mask\n"
@@ -361,14 +430,14 @@ MUTANTS = [
     ),
     _weights(
         "changes the mask",
-        "`mask` was changed in place",
+        Common.CHANGED_IN_PLACE,
         _SCORES,
         "mask.logical_not_()\n    scores = scores.masked_fill(mask, torch.finfo(scores.dtype).min)\n"
         "    weights = scores.softmax(dim=-1).masked_fill(mask, 0.0)\n    return weights",
     ),
     _weights(
         "a bias made on the CPU",
-        "fails when its inputs are on a GPU",
+        Common.MADE_ON_CPU,
         _SCORES,
         f"bias = torch.zeros(scores.shape, dtype=scores.dtype) + {_LOWEST}\n"
         "    return torch.where(mask, scores, bias).softmax(dim=-1).masked_fill(~mask, 0.0)",
@@ -376,7 +445,7 @@ MUTANTS = [
     mutant(
         "query_key_weights",
         "the mask has another name",
-        "unexpected keyword argument",
+        Unexplained.RAISED,
         f"""
         def query_key_weights(queries, keys, allowed=None):
             scores = {_SCORES}
@@ -386,322 +455,246 @@ MUTANTS = [
         """,
     ),
     # scaled_dot_product_attention
-    _attention("nothing returned", "is there a `return`?", "query_key_weights(queries, keys, mask) @ values"),
-    _attention("output only", "return two things", "return query_key_weights(queries, keys, mask) @ values"),
+    _attention("nothing returned", Common.NO_RETURN, "query_key_weights(queries, keys, mask) @ values"),
+    _attention(
+        "output only", scaled_dot_product_attention.NOT_TWO, "return query_key_weights(queries, keys, mask) @ values"
+    ),
     _attention(
         "swapped pair",
-        "the two are swapped",
+        scaled_dot_product_attention.EXCHANGED,
         "weights = query_key_weights(queries, keys, mask)\n    return weights, weights @ values",
     ),
     _attention(
         "mask not passed on",
-        "the mask has no effect",
+        query_key_weights.MASK_UNUSED,
         "weights = query_key_weights(queries, keys)\n    return weights @ values, weights",
     ),
     _attention(
         "mask on the output's weights only",
-        "set to 0 after the softmax",
+        query_key_weights.AFTER_SOFTMAX,
         "weights = query_key_weights(queries, keys)\n"
         "    weights = weights if mask is None else weights * mask\n    return weights @ values, weights",
     ),
     _attention(
         "not scaled",
-        "not divided by √d",
+        query_key_weights.NOT_SCALED,
         "scores = queries @ keys.mT\n    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask\n"
         f"    weights = {_RIGHT_FILL}.softmax(dim=-1).masked_fill(~mask, 0.0)\n    return weights @ values, weights",
     ),
     _attention(
         "keys averaged",
-        "the keys are averaged",
+        scaled_dot_product_attention.KEYS_AVERAGED,
         "weights = query_key_weights(queries, keys, mask)\n    return weights @ keys, weights",
     ),
     _attention(
         "values looked at when they fit",
-        "the values take the place of the keys",
+        scaled_dot_product_attention.VALUES_FOR_KEYS,
         "keys = values if values.shape == keys.shape else keys\n"
         "    weights = query_key_weights(queries, keys, mask)\n    return weights @ values, weights",
     ),
     _attention(
         "the input added",
-        "the input is added to the output",
+        scaled_dot_product_attention.INPUT_ADDED,
         "weights = query_key_weights(queries, keys, mask)\n    y = weights @ values\n"
         "    return (y + queries if y.shape == queries.shape else y), weights",
     ),
     _attention(
         "transposed weights",
-        "the softmax runs over the queries",
+        scaled_dot_product_attention.OVER_QUERIES,
         "weights = query_key_weights(keys, queries, mask).mT\n    return weights @ values, weights",
     ),
     _attention(
         "scaled again",
-        "divided by √d once more",
+        scaled_dot_product_attention.SCALED_AGAIN,
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return weights @ values / math.sqrt(queries.shape[-1]), weights",
     ),
     _attention(
         "three dimensions only",
-        "batch1 must be a 3D tensor",
+        query_key_weights.FROM_THE_LEFT,
         "weights = query_key_weights(queries, keys, mask)\n    return torch.bmm(weights, values), weights",
     ),
     _attention(
         "item 0's weights for all",
-        "batch item 0's weights are used for all",
+        query_key_weights.FIRST_WEIGHTS,
         "weights = query_key_weights(queries, keys, mask)\n    return weights[:1] @ values, weights",
     ),
     _attention(
         "item 0's values for all",
-        "batch item 0's values are used for all",
+        scaled_dot_product_attention.FIRST_VALUES,
         "weights = query_key_weights(queries, keys, mask)\n    return weights @ values[:1], weights",
     ),
     _attention(
         "head 0's weights for all heads",
-        "head 0's weights are used for all heads",
+        scaled_dot_product_attention.FIRST_HEAD,
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return (weights[:, :1] if weights.dim() == 4 and mask is None else weights) @ values, weights",
     ),
     _attention(
         "heads mixed",
-        "with heads, the output",
+        Unexplained.VALUES,
         "weights = query_key_weights(queries, keys, mask)\n"
         "    y = weights @ values\n    return (y.flip(1) if y.dim() == 4 and mask is None else y), weights",
     ),
     _attention(
         "output detached",
-        "cut off from the graph",
+        Common.CUT_OFF,
         "weights = query_key_weights(queries, keys, mask)\n    return weights.detach() @ values.detach(), weights",
     ),
     _attention(
         "weights detached",
-        "no gradient reaches `queries`",
+        Common.INPUT_CUT_OFF,
         "weights = query_key_weights(queries, keys, mask)\n    return weights.detach() @ values, weights",
     ),
     _attention(
         "returned weights are the scores",
-        "these are the scores",
+        scaled_dot_product_attention.SCORES_RETURNED,
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return weights @ values, queries @ keys.mT / math.sqrt(queries.shape[-1])",
     ),
     _attention(
         "returned weights without the mask",
-        "the mask has no effect",
+        query_key_weights.MASK_UNUSED,
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return weights @ values, query_key_weights(queries, keys)",
     ),
     _attention(
         "dropout",
-        "is there dropout inside?",
+        query_key_weights.DROPOUT,
         "weights = query_key_weights(queries, keys, mask)\n    return F.dropout(weights, 0.5) @ values, weights",
     ),
     _attention(
         "NaN for empty queries",
-        "contains NaN",
+        Common.NAN,
         f"scores = {_SCORES}\n    scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)\n"
         "    weights = scores.softmax(dim=-1)\n    return weights @ values, weights",
     ),
     _attention(
         "NaN in the gradients for empty queries",
-        "a NaN was made on the way and swept up",
+        query_key_weights.GRADIENT_NAN,
         f"scores = {_SCORES}\n    if mask is not None:\n        scores = scores + mask.to(scores).log()\n"
         "    weights = scores.softmax(dim=-1).nan_to_num(0.0)\n    return weights @ values, weights",
     ),
     _attention(
         "values scaled in place",
-        "`values` was changed in place",
+        Common.CHANGED_IN_PLACE,
         "weights = query_key_weights(queries, keys, mask)\n"
         "    values.mul_(2)\n    return weights @ values / 2, weights",
     ),
     _attention(
         "torch's function with the mask forgotten",
-        "the mask has no effect on the output",
+        scaled_dot_product_attention.OUTPUT_UNMASKED,
         "weights = query_key_weights(queries, keys, mask)\n"
         "    return F.scaled_dot_product_attention(queries, keys, values), weights",
     ),
-    # fix_published_attention
-    _fix("nothing mended", "but each row should and a blocked key still gets the weight", _PUBLISHED),
-    _fix(
-        "the fill left",
-        "a blocked key still gets the weight",
-        _MENDED,
-        ("lowest)", "1e-12)"),
-        (".masked_fill(~mask, 0.0)", ""),
-    ),
-    _fix("the root left", "still divided by the root of the length", _MENDED, ("queries.shape[2]", "queries.shape[1]")),
-    _fix("the axis left", "each column sums to 1", _PUBLISHED, ("1e-12", "-math.inf"), ("shape[1]", "shape[2]")),
-    _fix(
-        "the fill and the axis mended, the root not",
-        "still divided by the root of the length",
-        _MENDED,
-        ("queries.shape[2]", "queries.shape[-2]"),
-    ),
-    _fix("root of the number of keys", "divided by the root of m", _MENDED, ("queries.shape[2]", "keys.shape[1]")),
-    _fix(
-        "divided by d",
-        "divided by d, not by its root",
-        _MENDED,
-        ("math.sqrt(queries.shape[2])", "queries.shape[2]"),
-    ),
-    _fix("not scaled", "no longer scaled", _MENDED, (" / math.sqrt(queries.shape[2])", "")),
-    _fix(
-        "filled with zero",
-        "a blocked key still gets the weight",
-        _MENDED,
-        ("lowest)", "0.0)"),
-        (".masked_fill(~mask, 0.0)", ""),
-    ),
-    _fix(
-        "filled with minus the tiny number",
-        "a blocked key still gets the weight",
-        _MENDED,
-        ("lowest)", "-1e-12)"),
-        (".masked_fill(~mask, 0.0)", ""),
-    ),
-    _fix(
-        "weights zeroed after the softmax",
-        "set to 0 after the softmax",
-        "scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[2])\n"
-        "    weights = F.softmax(scores, dim=2) * mask\n    return torch.bmm(weights, values), weights",
-    ),
-    _fix(
-        "NaN in empty rows",
-        "softmax of a row of nothing but -inf is 0/0",
-        _MENDED,
-        ("lowest)", "-math.inf)"),
-        (".masked_fill(~mask, 0.0)", ""),
-    ),
-    _fix("equal weights in empty rows", "should be all zero", _MENDED, (".masked_fill(~mask, 0.0)", "")),
-    _fix(
-        "the boolean mask added",
-        "a blocked key still gets the weight",
-        _MENDED,
-        ("scores.masked_fill(~mask, lowest)", "scores + mask"),
-        (".masked_fill(~mask, 0.0)", ""),
-    ),
-    _fix("not low enough", "the fill is not low enough", _MENDED, ("lowest)", "-1e4)")),
-    _fix("too low for float16", "Does a number fit into every dtype?", _MENDED, ("lowest)", "-1e9)")),
-    _fix(
-        "NaN swept up, gradients still NaN",
-        "a NaN was made on the way and swept up",
-        "scores = torch.bmm(queries, keys.transpose(1, 2)) / math.sqrt(queries.shape[2])\n"
-        "    weights = F.softmax(scores + mask.to(scores).log(), dim=2).nan_to_num(0.0)\n"
-        "    return torch.bmm(weights, values), weights",
-    ),
-    _fix(
-        "inverted mask",
-        "a blocked key still gets the weight",
-        _MENDED,
-        ("~mask, lowest", "mask, lowest"),
-        ("~mask, 0.0", "mask, 0.0"),
-    ),
-    _fix(
-        "output only",
-        "return two things",
-        _MENDED,
-        ("torch.bmm(weights, values), weights", "torch.bmm(weights, values)"),
-    ),
-    _fix(
-        "output detached",
-        "cut off from the graph",
-        _MENDED,
-        ("torch.bmm(weights, values), weights", "torch.bmm(weights, values).detach(), weights"),
-    ),
-    _fix(
-        "item 0's mask for all",
-        "batch item 0's mask is used for all",
-        _MENDED,
-        ("~mask, lowest", "~mask.expand(scores.shape)[:1], lowest"),
-        ("~mask, 0.0", "~mask.expand(scores.shape)[:1], 0.0"),
-    ),
-    *forging_function("fix_published_attention"),
+    # diagnose
+    *mutants("diagnose", "def diagnose(attention):", _DIAGNOSE),
+    *forging_function("diagnose", but=OF_TENSORS),
     # noun_finder
     mutant(
         "noun_finder",
         "nothing returned",
-        "is there a `return`?",
+        Common.NO_RETURN,
         "def noun_finder(num_words):\n    torch.zeros(3 + num_words, 2)",
     ),
-    _noun("two matrices", "return three matrices", ("return Wq, Wk, Wv", "return Wq, Wk")),
+    _noun("two matrices", noun_finder.NOT_THREE, ("return Wq, Wk, Wv", "return Wq, Wk")),
     _noun(
         "values are whole words",
-        "Wv has 5 columns",
+        noun_finder.VALUE_COLUMNS,
         ("Wv = torch.cat([torch.zeros(3, num_words), torch.eye(num_words)])", "Wv = torch.eye(3 + num_words)"),
     ),
-    _noun("transposed", "should have 3 + num_words", ("return Wq, Wk, Wv", "return Wq.mT, Wk.mT, Wv.mT")),
-    _noun("float64", "float32", ("return Wq, Wk, Wv", "return Wq.double(), Wk.double(), Wv.double()")),
+    _noun("transposed", noun_finder.ROWS, ("return Wq, Wk, Wv", "return Wq.mT, Wk.mT, Wv.mT")),
+    _noun("float64", Common.WRONG_DTYPE, ("return Wq, Wk, Wv", "return Wq.double(), Wk.double(), Wv.double()")),
     _noun(
-        "queries and keys of different size", "equally many columns", ("return Wq, Wk, Wv", "return Wq, Wk[:, :-1], Wv")
+        "queries and keys of different size",
+        noun_finder.UNEQUAL_COLUMNS,
+        ("return Wq, Wk, Wv", "return Wq, Wk[:, :-1], Wv"),
     ),
     _noun(
         "x · x",
-        "the adjective finds itself",
+        noun_finder.FINDS_ITSELF,
         ("return Wq, Wk, Wv", "I = 10 * torch.eye(3 + num_words)\n    return I, I, Wv"),
     ),
-    _noun("too soft", "the right word leads with", ("40.0", "4.0"), ("20.0", "2.0")),
-    _noun("soft enough for short sentences only", "the right word leads with", ("40.0", "12.0"), ("20.0", "6.0")),
+    _noun("too soft", noun_finder.TOO_SMALL, ("40.0", "4.0"), ("20.0", "2.0")),
+    _noun("soft enough for short sentences only", noun_finder.TOO_SMALL, ("40.0", "12.0"), ("20.0", "6.0")),
     _noun(
         "nouns find all nouns alike",
-        "every noun finds all nouns alike",
+        noun_finder.NOUNS_ALIKE,
         ("Wq[0, 0] = Wq[2, 0]", "Wq[0, 0] = Wq[1, 0] = Wq[2, 0]"),
         ("Wq[3:, 1:] = 20.0 * torch.eye(num_words)", "pass"),
     ),
-    _noun("verbs forgotten", "the verb finds itself", ("Wq[0, 0] = Wq[2, 0]", "Wq[0, 0]")),
-    _noun("adjectives forgotten", "the adjective finds itself", ("Wq[0, 0] = Wq[2, 0]", "Wq[2, 0]")),
-    _noun("the word's own fit wins", "the adjective finds itself", ("40.0", "20.0"), ("20.0 * torch", "40.0 * torch")),
-    _noun("a tie between the noun and the word itself", "spread over the sentence", ("40.0", "20.0")),
+    _noun("verbs forgotten", noun_finder.FINDS_ITSELF, ("Wq[0, 0] = Wq[2, 0]", "Wq[0, 0]")),
+    _noun("adjectives forgotten", noun_finder.FINDS_ITSELF, ("Wq[0, 0] = Wq[2, 0]", "Wq[2, 0]")),
+    _noun("the word's own fit wins", noun_finder.FINDS_ITSELF, ("40.0", "20.0"), ("20.0 * torch", "40.0 * torch")),
+    _noun("a tie between the noun and the word itself", noun_finder.SPREAD, ("40.0", "20.0")),
     _noun(
         "verbs look for adjectives",
-        "the adjective finds itself",
+        noun_finder.FINDS_ITSELF,
         ("Wk[1, 0] = 1.0", "Wk[0, 0] = 1.0"),
         ("Wq[3:, 1:] = 20.0", "Wq[3:, 1:] = 5.0"),
     ),
     _noun(
         "adjectives find the verb",
-        "which is no noun",
+        noun_finder.FINDS_NO_NOUN,
         ("Wk[1, 0] = 1.0", "Wk[2, 0] = 1.0"),
         ("Wq[0, 0] = Wq[2, 0] = 40.0", "Wq[0, 0] = 80.0"),
     ),
-    _noun("queries and keys swapped", "the adjective finds itself", ("return Wq, Wk, Wv", "return Wk, Wq, Wv")),
-    _noun("values twice as large", "not one-hots", ("torch.eye(num_words)])", "2 * torch.eye(num_words)])")),
-    _noun("values say adjective too", "not one-hots", ("torch.zeros(3, num_words)", "torch.ones(3, num_words)")),
+    _noun("queries and keys swapped", noun_finder.EXCHANGED, ("return Wq, Wk, Wv", "return Wk, Wq, Wv")),
+    _noun("values twice as large", noun_finder.NOT_ONE_HOT, ("torch.eye(num_words)])", "2 * torch.eye(num_words)])")),
+    _noun(
+        "values say adjective too", noun_finder.NOT_ONE_HOT, ("torch.zeros(3, num_words)", "torch.ones(3, num_words)")
+    ),
     _noun(
         "right for five words only",
-        "should have 3 + num_words",
+        noun_finder.ROWS,
         (
             "return Wq, Wk, Wv",
             "return (Wq, Wk, Wv) if num_words == 5 else (torch.zeros(8, 1), torch.zeros(8, 1), torch.zeros(8, 5))",
         ),
     ),
-    _noun("only the first five words", "not one-hots", ("return Wq, Wk, Wv", "Wv[:, 5:] = 0.0\n    return Wq, Wk, Wv")),
-    _noun("not a number", "NaN", ("return Wq, Wk, Wv", "return Wq * torch.inf, Wk, Wv")),
-    # attention_in_tiles
-    _tiles("nothing returned", "is there a `return`?", ("return output / total", "output / total")),
-    _tiles(
-        "nothing rescaled", "neither the sum nor the output", ("total * factor", "total"), ("output * factor", "output")
+    _noun(
+        "only the first five words",
+        noun_finder.NOT_ONE_HOT,
+        ("return Wq, Wk, Wv", "Wv[:, 5:] = 0.0\n    return Wq, Wk, Wv"),
     ),
-    _tiles("the sum not rescaled", "the sum so far is not rescaled", ("total * factor", "total")),
-    _tiles("the output not rescaled", "the output so far is not rescaled", ("output * factor", "output")),
-    _tiles("not divided", "the division by the sum is missing", ("return output / total", "return output")),
-    _tiles("not scaled", "the scores are not scaled", (" / math.sqrt(queries.shape[-1])", "")),
+    _noun("not a number", noun_finder.NOT_FINITE, ("return Wq, Wk, Wv", "return Wq * torch.inf, Wk, Wv")),
+    # attention_in_tiles
+    _tiles("nothing returned", Common.NO_RETURN, ("return output / total", "output / total")),
+    _tiles(
+        "nothing rescaled",
+        attention_in_tiles.NOTHING_RESCALED,
+        ("total * factor", "total"),
+        ("output * factor", "output"),
+    ),
+    _tiles("the sum not rescaled", attention_in_tiles.SUM_NOT_RESCALED, ("total * factor", "total")),
+    _tiles("the output not rescaled", attention_in_tiles.OUTPUT_NOT_RESCALED, ("output * factor", "output")),
+    _tiles("not divided", attention_in_tiles.NOT_DIVIDED, ("return output / total", "return output")),
+    _tiles("not scaled", query_key_weights.NOT_SCALED, (" / math.sqrt(queries.shape[-1])", "")),
     _tiles(
         "root of the length",
-        "divided by the root of the number of keys",
+        query_key_weights.ROOT_OF_KEYS,
         ("math.sqrt(queries.shape[-1])", "math.sqrt(keys.shape[-2])"),
     ),
-    _tiles("root of the tile", "with tile 1", ("math.sqrt(queries.shape[-1])", "math.sqrt(min(tile, 2) / 2)")),
+    _tiles(
+        "root of the tile",
+        attention_in_tiles.ROOT_OF_TILE,
+        ("math.sqrt(queries.shape[-1])", "math.sqrt(min(tile, 2) / 2)"),
+    ),
     _tiles(
         "the last tile dropped",
-        "the last tile is dropped",
+        attention_in_tiles.LAST_DROPPED,
         ("range(0, keys.shape[-2], tile)", "range(0, keys.shape[-2] - tile + 1, tile)"),
     ),
     _tiles(
         "only the last tile",
-        "only the last tile counts",
+        attention_in_tiles.ONLY_LAST,
         ("total = total * factor + ", "total = "),
         ("output = output * factor + ", "output = "),
     ),
     mutant(
         "attention_in_tiles",
         "each tile its own softmax, averaged",
-        "each tile has its own softmax",
+        attention_in_tiles.AVERAGED,
         """
         def attention_in_tiles(queries, keys, values, tile):
             if tile < 1:
@@ -710,35 +703,39 @@ MUTANTS = [
             return torch.stack([scaled_dot_product_attention(queries, k, v)[0] for k, v in parts]).mean(dim=0)
         """,
     ),
-    _tiles("no error", "should raise ValueError", ("tile < 1", "tile < -5")),
+    _tiles("no error", Common.OTHER_ERROR, ("tile < 1", "tile < -5")),
     _tiles(
         "the maximum begins at 0",
-        "the running maximum begins at 0",
+        attention_in_tiles.MAXIMUM_AT_0,
         ("top, total, output = -math.inf", "top, total, output = 0.0"),
     ),
     _tiles(
         "no maximum at all",
-        "the running maximum begins at 0",
+        attention_in_tiles.MAXIMUM_AT_0,
         ("torch.exp(top - highest)", "1.0"),
         ("torch.exp(scores - highest)", "torch.exp(scores)"),
     ),
-    _tiles("the maximum of the whole tensor", "NaN", ("scores.amax(dim=-1, keepdim=True)", "scores.amax()")),
-    _tiles("detached", "cut off from the graph", ("return output / total", "return (output / total).detach()")),
+    _tiles(
+        "the maximum of the whole tensor",
+        attention_in_tiles.WHOLE_TENSOR,
+        ("scores.amax(dim=-1, keepdim=True)", "scores.amax()"),
+    ),
+    _tiles("detached", Common.CUT_OFF, ("return output / total", "return (output / total).detach()")),
     _tiles(
         "three dimensions only",
-        "Count dimensions from the right",
+        query_key_weights.FROM_THE_LEFT,
         ("keys[..., part, :].mT", "keys[:, part].transpose(1, 2)"),
     ),
     _tiles(
         "float32 only",
-        "keep dtype torch.float64",
+        Common.WRONG_DTYPE,
         ("scores = queries @", "scores = queries.float() @"),
         ("part, :].mT", "part, :].float().mT"),
         ("values[..., part, :]", "values[..., part, :].float()"),
     ),
     _tiles(
         "scales the queries in place",
-        "`queries` was changed in place",
+        Common.CHANGED_IN_PLACE,
         (
             "top, total, output = -math.inf, 0.0, 0.0",
             "top, total, output = -math.inf, 0.0, 0.0\n    queries.data.mul_(1.0).add_(1e-3)",
@@ -747,7 +744,7 @@ MUTANTS = [
     mutant(
         "attention_in_tiles",
         "the full table",
-        "a tensor with 40 columns was made",
+        attention_in_tiles.TABLE,
         """
         def attention_in_tiles(queries, keys, values, tile):
             if tile < 1:
@@ -758,7 +755,7 @@ MUTANTS = [
     mutant(
         "attention_in_tiles",
         "the table filled tile by tile",
-        "a tensor with 40 columns was made",
+        attention_in_tiles.TABLE,
         """
         def attention_in_tiles(queries, keys, values, tile):
             if tile < 1:
@@ -770,7 +767,7 @@ MUTANTS = [
     mutant(
         "attention_in_tiles",
         "the tiles kept in a list",
-        "were held at the same time",
+        attention_in_tiles.KEPT,
         """
         def attention_in_tiles(queries, keys, values, tile):
             if tile < 1:
@@ -789,7 +786,7 @@ MUTANTS = [
     mutant(
         "attention_in_tiles",
         "one query at a time, all keys",
-        "a tensor with 401 columns was made",
+        attention_in_tiles.READ_TWICE,
         """
         def attention_in_tiles(queries, keys, values, tile):
             if tile < 1:
@@ -802,12 +799,49 @@ MUTANTS = [
     mutant(
         "attention_in_tiles",
         "the fused function",
-        "the tiles are to be your own",
+        attention_in_tiles.FUSED,
         """
         def attention_in_tiles(queries, keys, values, tile):
             if tile < 1:
                 raise ValueError("tile")
             return F.scaled_dot_product_attention(queries, keys, values)
+        """,
+    ),
+    _tiles(
+        "a maximum of each tile's own",
+        attention_in_tiles.OWN_MAXIMUM,
+        (".clamp(min=top)", ""),
+    ),
+    mutant(
+        "attention_in_tiles",
+        "each tile its own softmax, added",
+        attention_in_tiles.ADDED,
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            parts = zip(keys.split(tile, dim=-2), values.split(tile, dim=-2))
+            return sum(scaled_dot_product_attention(queries, k, v)[0] for k, v in parts)
+        """,
+    ),
+    mutant(
+        "attention_in_tiles",
+        "two passes, the first for the maximum alone",
+        attention_in_tiles.READ_TWICE,
+        """
+        def attention_in_tiles(queries, keys, values, tile):
+            if tile < 1:
+                raise ValueError("tile")
+            root, m = math.sqrt(queries.shape[-1]), keys.shape[-2]
+            top = (queries @ keys[..., :tile, :].mT / root).amax(dim=-1, keepdim=True)
+            for i in range(tile, m, tile):
+                top = torch.maximum(top, (queries @ keys[..., i : i + tile, :].mT / root).amax(dim=-1, keepdim=True))
+            above, below = 0, 0
+            for i in range(0, m, tile):
+                e = torch.exp(queries @ keys[..., i : i + tile, :].mT / root - top)
+                above = above + e @ values[..., i : i + tile, :]
+                below = below + e.sum(dim=-1, keepdim=True)
+            return above / below
         """,
     ),
     *forging_function("attention_in_tiles"),
@@ -821,35 +855,48 @@ MUTANTS = [
     mutant(
         "query_key_weights",
         "softmax without a dimension",
-        "the softmax runs over the batch",
+        query_key_weights.OVER_BATCH,
         f"def query_key_weights(queries, keys, mask=None):\n    return F.softmax({_SCORES})",
     ),
     _weights(
         "the boolean mask added",
-        "the boolean mask is added to the scores",
+        query_key_weights.MASK_ADDED,
         _SCORES,
         "return (scores + mask).softmax(dim=-1)",
     ),
     _weights(
         "the scores multiplied by the mask",
-        "a number near 0, and exp(0) = 1",
+        query_key_weights.FILL_NEAR_ZERO,
         _SCORES,
         "return (scores * mask).softmax(dim=-1)",
     ),
     _weights(
         "-1e10 added where it is blocked",
-        "with -1e10 for instance",
+        query_key_weights.EMPTY_ROW_EQUAL,
         _SCORES,
         "return (scores + (1.0 - mask.to(scores)) * -1e10).softmax(dim=-1)",
     ),
     _weights(
         "filled with -1e10",
-        "with -1e10 for instance",
+        query_key_weights.EMPTY_ROW_EQUAL,
         _SCORES,
         "return scores.masked_fill(~mask, -1e10).softmax(dim=-1)",
     ),
-    _weights("dropout inside", "is there dropout inside?", f"F.dropout({_SCORES}, 0.5)"),
+    _weights("dropout inside", query_key_weights.DROPOUT, f"F.dropout({_SCORES}, 0.5)"),
 ]
+
+# What people published, as files of notebooks and repositories show it.
+MUTANTS = flag_published(
+    MUTANTS,
+    {
+        ("query_key_weights", "softmax without a dimension"): "softmax over an implicit dim",
+        ("query_key_weights", "the boolean mask added"): "a boolean mask added to the scores",
+        ("query_key_weights", "filled with -1e10"): "-1e10 where a row is empty",
+        ("query_key_weights", "-1e10 added where it is blocked"): "-1e10 added where a row is empty",
+        ("query_key_weights", "dropout inside"): "dropout inside the weights",
+        ("scaled_dot_product_attention", "dropout"): "dropout inside attention",
+    },
+)
 
 VARIANTS = [
     variant(
@@ -1028,36 +1075,61 @@ VARIANTS = [
             return (weights.unsqueeze(-1) * values.unsqueeze(-3)).sum(dim=-2), weights
         """,
     ),
+    variant("diagnose", "compared with what each fault makes", _indented(_INPUTS + _JUDGED)),
     variant(
-        "fix_published_attention",
-        "empty rows undone before the softmax",
+        "diagnose",
+        "one question for each fault",
         """
-        def fix_published_attention(queries, keys, values, mask):
-            scores = torch.bmm(queries, keys.transpose(1, 2)) * keys.shape[-1] ** -0.5
-            empty = ~mask.any(dim=-1, keepdim=True)
-            scores = scores.masked_fill(~mask & ~empty, -math.inf)
-            weights = scores.softmax(-1).masked_fill(empty, 0.0)
-            return torch.bmm(weights, values), weights
+        def diagnose(attention):
+            def weights(queries, keys, mask=None):
+                return attention(queries, keys, torch.ones(*keys.shape[:-1], 2), mask)[1]
+
+            def is_one(sums):
+                return bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-4))
+
+            ramp = torch.arange(6.0).view(1, 3, 2)
+            if not is_one(weights(torch.zeros(1, 4, 2), ramp).sum(-1)):
+                return "axis"
+            if weights(torch.ones(1, 1, 2), ramp, torch.tensor([True, True, False]))[..., 2].any():
+                return "fill"
+            far = torch.tensor([[[200.0, 0.0], [-200.0, 0.0]]])
+            if not is_one(weights(far, torch.ones(1, 3, 2)).sum(-1)):
+                return "rows"
+            rising = torch.tensor([[[0.0, 1.0], [0.0, 5.0], [0.0, 2.0]]])
+            low, high = weights(torch.tensor([[[0.0, 1.0]]]), rising)[0, 0, [0, 1]]
+            if low > high:
+                return "view"
+            several = torch.tensor([[0.0, 1.0]]).expand(1, 8, 2)
+            ratio = weights(several, torch.tensor([[[0.0, 0.0], [0.0, 2.0]]]))[0, 0]
+            return "none" if abs((ratio[1] / ratio[0]).log() - 2 / 2**0.5) < 1e-2 else "root"
         """,
     ),
     variant(
-        "fix_published_attention",
-        "nan_to_num behind masked_fill, einsum",
+        "diagnose",
+        "compared with torch's own, in double precision",
         """
-        def fix_published_attention(queries, keys, values, mask):
-            scores = torch.einsum("bnd,bmd->bnm", queries, keys) / math.sqrt(queries.size(-1))
-            weights = F.softmax(scores.masked_fill(mask.logical_not(), float("-inf")), dim=-1).nan_to_num(0.0)
-            return torch.einsum("bnm,bmv->bnv", weights, values), weights
-        """,
-    ),
-    variant(
-        "fix_published_attention",
-        "where, and a product with the mask",
-        """
-        def fix_published_attention(queries, keys, values, mask):
-            scores = queries @ keys.mT / math.sqrt(queries.shape[2])
-            weights = torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim=2) * mask
-            return weights @ values, weights
+        def diagnose(attention):
+            torch.manual_seed(3)
+            q, k, v = torch.randn(1, 7, 5), torch.randn(1, 4, 5), torch.randn(1, 4, 2)
+            k[..., 0], q[0, 3] = k[..., 0].abs() + 1, torch.tensor([-900.0, 0, 0, 0, 0])
+            allowed = torch.tensor([[True, False, True, True]])
+
+            def same(a, b):
+                return torch.allclose(a.double(), b.double(), atol=1e-4)
+
+            output, weights = attention(q, k, v, allowed)
+            if same(output, F.scaled_dot_product_attention(q, k, v, attn_mask=allowed.expand(7, 4))):
+                return "none"
+            if weights[0, :, 1].any():
+                return "fill"
+            if same(weights.sum(1)[0, [0, 2, 3]], torch.ones(3)):
+                return "axis"
+            if not weights[0, 3].any():
+                return "rows"
+            small = torch.randn(1, 1, 5)
+            alone = attention(small, k, v, None)[1]
+            plain = (small @ k.mT).softmax(-1)  # one query: the root of the length is 1
+            return "root" if same(alone, plain) else "view"
         """,
     ),
     variant(
@@ -1140,25 +1212,6 @@ VARIANTS = [
                     output = output * (seen - both).exp() + mean * (here - both).exp()
                     seen = both
             return output
-        """,
-    ),
-    variant(
-        "attention_in_tiles",
-        "two passes, the first for the maximum alone",
-        """
-        def attention_in_tiles(queries, keys, values, tile):
-            if tile < 1:
-                raise ValueError("tile")
-            root, m = math.sqrt(queries.shape[-1]), keys.shape[-2]
-            top = (queries @ keys[..., :tile, :].mT / root).amax(dim=-1, keepdim=True)
-            for i in range(tile, m, tile):
-                top = torch.maximum(top, (queries @ keys[..., i : i + tile, :].mT / root).amax(dim=-1, keepdim=True))
-            above, below = 0, 0
-            for i in range(0, m, tile):
-                e = torch.exp(queries @ keys[..., i : i + tile, :].mT / root - top)
-                above = above + e @ values[..., i : i + tile, :]
-                below = below + e.sum(dim=-1, keepdim=True)
-            return above / below
         """,
     ),
     variant(

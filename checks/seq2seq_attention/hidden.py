@@ -1,6 +1,7 @@
 """The hidden tests of chapter 08."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -8,22 +9,32 @@ import torch
 from torch import Tensor, nn
 
 from autograder.checks import (
+    Credit,
+    Unexplained,
     build,
     call,
+    describe_call,
+    expect,
     expect_close,
     expect_device,
+    expect_dropout_anew,
     expect_gradients,
     expect_parameter_gradients,
     expect_same_in_eval,
     expect_tensor,
+    found,
+    outcome_of,
     place,
     rand_mask,
     randint,
     randn,
+    said,
     set_weights,
     unchanged,
 )
 from checks.formulas import linear
+from checks.seq2seq_attention import mistakes as m
+from checks.seq2seq_attention.visible import attention_shapes, decoder_shapes, encoder_shapes, several
 
 State = Mapping[str, Tensor]
 
@@ -36,12 +47,6 @@ def _gru_step(state: State, gru: str, ends: str, x: Tensor, h: Tensor) -> Tensor
     r_h, z_h, n_h = (h @ w_h.mT + b_h).chunk(3, dim=-1)
     z = (z_x + z_h).sigmoid()
     return (1 - z) * (n_x + (r_x + r_h).sigmoid() * n_h).tanh() + z * h
-
-
-def _expect_several(result: Any, count: int, names: str) -> tuple:
-    assert result is not None, "nothing is returned: is there a `return`?"
-    assert isinstance(result, tuple | list) and len(result) == count, f"return {count} things: {names}"
-    return tuple(result)
 
 
 class _Joined:
@@ -59,6 +64,10 @@ def _join(results: tuple[Tensor, ...]) -> Tensor:
     return torch.cat([result.flatten() for result in results])
 
 
+def _as(dtype: torch.dtype, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.to(dtype) if value.is_floating_point() else value for name, value in inputs.items()}
+
+
 # ---- GRUEncoder
 
 # vocab_size, embed_dim, encoder_hidden, decoder_hidden; B; m. Equal sizes first, where mix-ups give wrong values.
@@ -69,20 +78,6 @@ _ENCODERS = [
     ((8, 2, 3, 1), 1, 4),
     ((6, 1, 1, 2), 2, 1),
 ]
-_ENCODER_HINTS = {
-    "_reverse": "the sentence should be read in both directions, `bidirectional=True`",
-    "gru.": "`gru` is an nn.GRU(embed_dim, encoder_hidden) of one layer",
-    "embedding": "`embedding` is nn.Embedding(vocab_size, embed_dim)",
-    "fc.": "`fc` is nn.Linear(2 * encoder_hidden, decoder_hidden): both directions in, the decoder's state out",
-}
-
-
-def _encoder_shapes(vocab: int, embed: int, hidden: int, decoder: int) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {"embedding.weight": (vocab, embed)}
-    for ends in ("_l0", "_l0_reverse"):
-        shapes |= {f"gru.weight_ih{ends}": (3 * hidden, embed), f"gru.weight_hh{ends}": (3 * hidden, hidden)}
-        shapes |= {f"gru.bias_ih{ends}": (3 * hidden,), f"gru.bias_hh{ends}": (3 * hidden,)}
-    return shapes | {"fc.weight": (decoder, 2 * hidden), "fc.bias": (decoder,)}
 
 
 def _read(state: State, vectors: Tensor, ends: str) -> Tensor:
@@ -94,8 +89,8 @@ def _read(state: State, vectors: Tensor, ends: str) -> Tensor:
     return torch.stack(states)
 
 
-def _read_both(state: State, tokens: Tensor, lengths: Tensor, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """The outputs, and each direction's last state; `blank` is what a dropout of 1 makes of the vectors."""
+def _encode(state: State, tokens: Tensor, lengths: Tensor, blank: bool = False) -> tuple[Tensor, Tensor]:
+    """The outputs and the decoder's first state; `blank` is what a dropout of 1 makes of the vectors."""
     outputs, last = [], []
     for row, length in zip(tokens, lengths.tolist(), strict=True):
         vectors = state["embedding.weight"][row[:length]]
@@ -103,96 +98,8 @@ def _read_both(state: State, tokens: Tensor, lengths: Tensor, blank: bool = Fals
         forward, backward = _read(state, vectors, "_l0"), _read(state, vectors.flip(0), "_l0_reverse").flip(0)
         both = torch.cat([forward, backward], dim=-1)
         outputs.append(torch.cat([both, both.new_zeros(tokens.shape[1] - length, both.shape[1])]))
-        last.append(torch.stack([forward[-1], backward[0]]))
-    forward, backward = torch.stack(last, dim=1)
-    return torch.stack(outputs), forward, backward
-
-
-def _encode(state: State, tokens: Tensor, lengths: Tensor, blank: bool = False) -> tuple[Tensor, Tensor]:
-    outputs, forward, backward = _read_both(state, tokens, lengths, blank)
-    return outputs, linear(state, "fc", torch.cat([forward, backward], dim=-1)).tanh()
-
-
-def _output_mistakes(state: State, tokens: Tensor, lengths: Tensor) -> dict[str, Callable[[], Tensor]]:
-    full = torch.full_like(lengths, tokens.shape[1])
-
-    def outputs(tokens: Tensor, lengths: Tensor) -> Tensor:
-        return _read_both(state, tokens, lengths)[0]
-
-    def real(result: Tensor) -> Tensor:
-        return result * (torch.arange(tokens.shape[1]) < lengths[:, None])[..., None]
-
-    def swapped() -> Tensor:
-        return torch.cat(outputs(tokens, lengths).chunk(2, -1)[::-1], -1)
-
-    def at_most_one(lengths: Tensor) -> Tensor:
-        return outputs(tokens, lengths.clamp(1, tokens.shape[1]))
-
-    padding = "the GRU reads the padding too: pack the sequence with `pack_padded_sequence`"
-    return {
-        padding: lambda: outputs(tokens, full),
-        padding + " (zeroing the outputs afterwards is too late, the backward direction starts in the padding)": (
-            lambda: real(outputs(tokens, full))
-        ),
-        "the outputs are as long as the longest sentence of the batch, not as the tokens: give `pad_packed_sequence` "
-        "a `total_length`": lambda: outputs(tokens, lengths)[:, : int(lengths.max())],
-        "padding is recognised by token 1, but `lengths` says what is real": lambda: at_most_one((tokens != 1).sum(1)),
-        "the lengths are off by one: each sentence loses its last token": lambda: at_most_one(lengths - 1),
-        "batch and positions are exchanged: `pack_padded_sequence` needs `batch_first=True`": lambda: outputs(
-            tokens.T, lengths
-        ),
-        "the outputs come as (m, B, features): `pad_packed_sequence` needs `batch_first=True` too": (
-            lambda: outputs(tokens, lengths).transpose(0, 1)
-        ),
-        "the backward direction comes first": swapped,
-        "the two directions are added up, not put side by side": lambda: sum(outputs(tokens, lengths).chunk(2, -1)),
-        "the length of the first sentence is used for all": lambda: outputs(tokens, lengths[:1].expand_as(lengths)),
-        "hidden and outputs are exchanged: return (outputs, hidden)": lambda: _encode(state, tokens, lengths)[1],
-        "the sentence is read in reverse": lambda: outputs(
-            torch.stack([torch.cat([t[:n].flip(0), t[n:]]) for t, n in zip(tokens, lengths.tolist(), strict=True)]),
-            lengths,
-        ),
-    }
-
-
-def _hidden_mistakes(state: State, tokens: Tensor, lengths: Tensor) -> dict[str, Callable[[], Tensor]]:
-    outputs, forward, backward = _read_both(state, tokens, lengths)
-
-    def finish(first: Tensor, second: Tensor) -> Tensor:
-        return linear(state, "fc", torch.cat([first, second], -1)).tanh()
-
-    def at(position: int) -> Tensor:
-        return linear(state, "fc", outputs[:, position]).tanh()
-
-    both = torch.cat([forward, backward], -1)
-    right = linear(state, "fc", both)
-    end = outputs[torch.arange(len(tokens)), lengths - 1]
-    mean = outputs.sum(1) / lengths[:, None]
-    padded = _read_both(state, tokens, torch.full_like(lengths, tokens.shape[1]))[1:]
-    mixed = torch.stack([forward, backward]).reshape(len(tokens), -1)
-    return {
-        "the tanh is missing": lambda: right,
-        "a ReLU stands where the tanh should": lambda: right.relu(),
-        "a sigmoid stands where the tanh should": lambda: right.sigmoid(),
-        "the tanh comes before `fc`, it belongs after": lambda: linear(state, "fc", both.tanh()),
-        "the backward state comes first: [forward; backward]": lambda: finish(backward, forward),
-        "the forward state stands there twice": lambda: finish(forward, forward),
-        "the backward state stands there twice": lambda: finish(backward, backward),
-        "the states of different sentences are mixed: (2, B, encoder_hidden) must not be reshaped to (B, ...), "
-        "take `last[0]` and `last[1]` and put them side by side": lambda: linear(state, "fc", mixed).tanh(),
-        "the outputs at the last position are used, which is padding for the shorter sentences": lambda: at(-1),
-        "at the last real token, whose output is used, the backward direction has read one token only": (
-            lambda: linear(state, "fc", end).tanh()
-        ),
-        "at the first token, whose output is used, the forward direction has read one token only": lambda: at(0),
-        "the mean of the outputs is used, not the last states": lambda: linear(state, "fc", mean).tanh(),
-        "the last states come from a GRU that read the padding": lambda: finish(*padded),
-        "`fc` is left out": lambda: both,
-        "`fc` is left out, only the tanh is there": lambda: both.tanh(),
-        "the state of the first sentence is used for all": lambda: right[:1].tanh().expand_as(right),
-        "there is one dimension too many: the decoder wants (B, decoder_hidden)": lambda: right.tanh().unsqueeze(0),
-        "there is one dimension too many: the decoder wants (B, decoder_hidden).": lambda: right.tanh().unsqueeze(1),
-    }
+        last.append(torch.cat([forward[-1], backward[0]]))
+    return torch.stack(outputs), linear(state, "fc", torch.stack(last)).tanh()
 
 
 def _sentences(vocab: int, batch: int, m: int, slack: int = 0) -> tuple[Tensor, Tensor]:
@@ -208,19 +115,18 @@ def _sentences(vocab: int, batch: int, m: int, slack: int = 0) -> tuple[Tensor, 
 
 def check_encoder(cls: Callable) -> None:
     """Parameters, values at several sizes and dtypes, padding, gradients, dropout."""
-    for sizes, batch, m in _ENCODERS:
+    for sizes, batch, length in _ENCODERS:
         for dtype in (torch.float64, torch.float32):
-            slack = int(m > 4)
-            module, state = build(lambda s=sizes: cls(*s, 0.0), _encoder_shapes(*sizes), _ENCODER_HINTS, dtype)
-            tokens, lengths = _sentences(sizes[0], batch, m, slack)
+            module, state = build(lambda s=sizes: cls(*s, 0.0), encoder_shapes(*sizes), dtype=dtype)
+            tokens, lengths = _sentences(sizes[0], batch, length, slack=int(length > 4))
             with unchanged(tokens=tokens, lengths=lengths):
-                result = call(module, tokens, lengths)
-            outputs, hidden = _expect_several(result, 2, "(outputs, hidden)")
+                outputs, hidden = several(call(module, tokens, lengths), 2)
             right = _encode(state, tokens, lengths)
-            expect_close(outputs, right[0], "the outputs", _output_mistakes(state, tokens, lengths), dtype)
-            expect_close(hidden, right[1], "the hidden state", _hidden_mistakes(state, tokens, lengths), dtype)
+            asked = f"tokens {(batch, length)} and lengths {lengths.tolist()}"
+            expect_close(outputs, right[0], "the outputs", None, dtype, asked=asked)
+            expect_close(hidden, right[1], "the first state", None, dtype, asked=asked)
     sizes = (9, 4, 3, 5)
-    module, state = build(lambda: cls(*sizes, 0.0), _encoder_shapes(*sizes), _ENCODER_HINTS)
+    module, state = build(lambda: cls(*sizes, 0.0), encoder_shapes(*sizes))
     tokens, lengths = _sentences(9, 3, 5)
     expect_parameter_gradients(_Joined(module, 2), lambda s, *i: _join(_encode(s, *i)), state, [tokens, lengths])
     _expect_encoder_dropout(cls, sizes)
@@ -228,127 +134,55 @@ def check_encoder(cls: Callable) -> None:
 
 def _expect_encoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     """With a dropout of 1 every token vector is zero while training, and untouched in evaluation."""
-    module, state = build(lambda: cls(*sizes, 1.0), _encoder_shapes(*sizes), _ENCODER_HINTS)
+    module, state = build(lambda: cls(*sizes, 1.0), encoder_shapes(*sizes))
     tokens, lengths = _sentences(sizes[0], 3, 5)
     right = _encode(state, tokens, lengths)
-    outputs, hidden = call(module, tokens, lengths)
+    outputs, hidden = several(call(module, tokens, lengths), 2)
     blank = _encode(state, tokens, lengths, blank=True)
     mistakes = {
-        "`dropout` has no effect: the token vectors should pass through it": lambda: right[0],
-        "the dropout acts on the outputs: it belongs on the token vectors": lambda: torch.zeros_like(right[0]),
+        m.GRUEncoder.NO_DROPOUT: lambda: right[0],
+        m.GRUEncoder.DROPOUT_ON_OUTPUTS: lambda: torch.zeros_like(right[0]),
     }
-    expect_close(outputs, blank[0], "with a dropout of 1, in training mode, the outputs", mistakes)
-    expect_close(hidden, blank[1], "with a dropout of 1, in training mode, the hidden state")
-    module, state = build(lambda: cls(*sizes, 0.5), _encoder_shapes(*sizes), _ENCODER_HINTS)
+    asked = "dropout 1.0, while training"
+    expect_close(outputs, blank[0], "the outputs", mistakes, asked=asked)
+    expect_close(hidden, blank[1], "the first state", asked=asked)
+    module, state = build(lambda: cls(*sizes, 0.5), encoder_shapes(*sizes))
     right = _encode(state, tokens, lengths)
     expect_same_in_eval(module, [tokens, lengths], "GRUEncoder", right[0])
-    expect_close(module(tokens, lengths)[1], right[1], "in evaluation mode the hidden state")
+    _, hidden = several(call(module, tokens, lengths), 2)
+    expect_close(hidden, right[1], "the first state", asked="dropout 0.5, in evaluation")
+
+    def make(rate: float) -> nn.Module:
+        return build(lambda: cls(*sizes, rate), encoder_shapes(*sizes))[0]
+
+    expect_dropout_anew(make, [tokens[1:2].repeat(8, 1), torch.full((8,), tokens.shape[1])])
 
 
 # ---- AdditiveAttention
 
 # encoder_hidden, decoder_hidden; B; m
 _ATTENTIONS = [((2, 4), 4, 4), ((3, 5), 2, 4), ((2, 7), 5, 3), ((1, 1), 3, 6), ((4, 2), 1, 5), ((3, 4), 2, 1)]
-_ATTENTION_HINTS = {
-    "fc1": "`fc1` is nn.Linear(decoder_hidden + 2 * encoder_hidden, decoder_hidden): state and output side by side",
-    "fc2.weight": "`fc2` is nn.Linear(decoder_hidden, 1, bias=False): one score for each source token",
-}
 
 
-def _attention_shapes(encoder: int, decoder: int) -> dict[str, tuple[int, ...]]:
-    return {"fc1.weight": (decoder, decoder + 2 * encoder), "fc1.bias": (decoder,), "fc2.weight": (1, decoder)}
-
-
-def _softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    e = (scores - scores.detach().amax(dim, keepdim=True)).exp() * mask
-    total = e.sum(dim, keepdim=True)
+def _softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    e = (scores.masked_fill(~mask, -torch.inf) - _highest(scores, mask)).exp()
+    total = e.sum(-1, keepdim=True)
     return e / torch.where(total == 0, 1.0, total)
 
 
-def _scores(
-    state: State, hidden: Tensor, outputs: Tensor, bend: Callable[[Tensor], Tensor] = torch.tanh, swap: bool = False
-) -> Tensor:
-    hidden = hidden.unsqueeze(1).expand(-1, outputs.shape[1], -1)
-    pairs = torch.cat([outputs, hidden] if swap else [hidden, outputs], dim=-1)
-    return linear(state, "fc2", bend(linear(state, "fc1", pairs))).squeeze(-1)
+def _highest(scores: Tensor, mask: Tensor) -> Tensor:
+    """The highest score of a real token, 0 where there is none."""
+    highest = scores.detach().masked_fill(~mask, -torch.inf).amax(-1, keepdim=True)
+    return torch.where(highest.isinf(), 0.0, highest)
+
+
+def _scores(state: State, hidden: Tensor, outputs: Tensor) -> Tensor:
+    pairs = torch.cat([hidden.unsqueeze(1).expand(-1, outputs.shape[1], -1), outputs], dim=-1)
+    return linear(state, "fc2", linear(state, "fc1", pairs).tanh()).squeeze(-1)
 
 
 def _attend(state: State, hidden: Tensor, outputs: Tensor, mask: Tensor) -> Tensor:
     return _softmax(_scores(state, hidden, outputs), mask)
-
-
-def _attention_mistakes(state: State) -> dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]]:
-    def changed(change: Callable[[Tensor], Tensor] = lambda s: s, **switches: Any) -> Callable:
-        return lambda h, o, mask: _softmax(change(_scores(state, h, o, **switches)), mask)
-
-    def filled(value: float) -> Callable:
-        return lambda h, o, mask: _scores(state, h, o).masked_fill(~mask, value).softmax(-1)
-
-    def mixed(h: Tensor, o: Tensor, mask: Tensor) -> Tensor:
-        repeated = h.repeat(o.shape[1], 1).view(o.shape[0], o.shape[1], -1)
-        pairs = torch.cat([repeated, o], -1)
-        return _softmax(linear(state, "fc2", linear(state, "fc1", pairs).tanh()).squeeze(-1), mask)
-
-    def plain(h: Tensor, o: Tensor, mask: Tensor) -> Tensor:
-        return _scores(state, h, o).softmax(-1)
-
-    empty = "a row without real tokens should be all 0"
-    return {
-        "the mask is ignored: padding gets weight": plain,
-        "the mask has the wrong sign: True means a real token": lambda h, o, mask: _attend(state, h, o, ~mask),
-        f"{empty}: after the softmax, fill the padding with 0": filled(-1e30),
-        "masked scores are set to 0 before the softmax, and exp(0) is 1, not 0": filled(0.0),
-        "the mask is applied after the softmax, so that the rows no longer sum to 1": lambda h, o, mask: (
-            plain(h, o, mask) * mask
-        ),
-        "the mask of the first sentence is used for all": lambda h, o, mask: _attend(
-            state, h, o, mask[:1].expand_as(mask)
-        ),
-        "the tanh is missing: without it two linear layers are only one": changed(bend=lambda x: x),
-        "a ReLU stands where the tanh should": changed(bend=torch.relu),
-        "a sigmoid stands where the tanh should": changed(bend=torch.sigmoid),
-        "the tanh comes after `fc2`, it belongs between the layers": changed(torch.tanh, bend=lambda x: x),
-        "there is a second tanh, after `fc2`": changed(torch.tanh),
-        "the output comes first: `fc1` takes [hidden; output], in this order": changed(swap=True),
-        "these are the scores: the softmax is missing": lambda h, o, mask: _scores(state, h, o),
-        "these are masked scores: the softmax is missing": lambda h, o, mask: _scores(state, h, o) * mask,
-        "the softmax runs over the batch: it belongs over the source tokens, the last dimension": lambda h, o, mask: (
-            _softmax(_scores(state, h, o), mask, dim=0)
-        ),
-        "the scores are divided by their sum, without the exponential": lambda h, o, mask: (
-            (_scores(state, h, o) * mask) / (_scores(state, h, o) * mask).sum(-1, keepdim=True)
-        ),
-        "log-weights are returned: `softmax`, not `log_softmax`": lambda h, o, mask: (
-            _scores(state, h, o).masked_fill(~mask, torch.finfo(o.dtype).min).log_softmax(-1).masked_fill(~mask, 0.0)
-        ),
-        "each score has a weight of its own, a sigmoid: the weights of a sentence compete in a softmax": (
-            lambda h, o, mask: _scores(state, h, o).sigmoid() * mask
-        ),
-        "the scores are divided by a root: additive attention needs no scale": changed(
-            lambda s: s / state["fc2.weight"].shape[1] ** 0.5
-        ),
-        "the decoder's states of different sentences are mixed: repeat along a new dimension, "
-        "`hidden.unsqueeze(1).expand(-1, m, -1)`": mixed,
-        "the decoder's state of the first sentence is used for all": lambda h, o, mask: _attend(
-            state, h[:1].expand_as(h), o, mask
-        ),
-        "the weights of the first sentence are used for all": lambda h, o, mask: _attend(state, h, o, mask)[
-            :1
-        ].expand_as(mask),
-        "the decoder's state is not used, so that the weights are the same at every step": lambda h, o, mask: _attend(
-            state, h * 0, o, mask
-        ),
-        "every source token gets the same weight": lambda h, o, mask: _softmax(o[..., 0] * 0, mask),
-        "there is one dimension too many, (B, m, 1): `squeeze(-1)` the scores": lambda h, o, mask: _attend(
-            state, h, o, mask
-        ).unsqueeze(-1),
-        "there is one dimension too many, (B, 1, m): the weights are (B, m)": lambda h, o, mask: _attend(
-            state, h, o, mask
-        ).unsqueeze(1),
-        "the softmax runs over the last dimension of (B, m, 1), where there is one number only: every weight is 1": (
-            lambda h, o, mask: mask.to(o.dtype)
-        ),
-    }
 
 
 def _attention_inputs(encoder: int, decoder: int, batch: int, m: int, empty: bool = False) -> dict[str, Tensor]:
@@ -364,53 +198,55 @@ def _attention_inputs(encoder: int, decoder: int, batch: int, m: int, empty: boo
 
 def check_additive_attention(cls: Callable) -> None:
     """Parameters, values with and without padding, empty rows, gradients, device."""
-    for sizes, batch, m in _ATTENTIONS:
+    for sizes, batch, length in _ATTENTIONS:
         for dtype in (torch.float64, torch.float32):
-            module, state = build(lambda s=sizes: cls(*s), _attention_shapes(*sizes), _ATTENTION_HINTS, dtype)
-            inputs = _attention_inputs(*sizes, batch, m)
-            given = {n: v.to(dtype) if v.is_floating_point() else v for n, v in inputs.items()}
+            module, state = build(lambda s=sizes: cls(*s), attention_shapes(*sizes), dtype=dtype)
+            given = _as(dtype, _attention_inputs(*sizes, batch, length))
             with unchanged(**given):
                 weights = call(module, *given.values())
-            right = [v.double() if v.is_floating_point() else v for v in given.values()]
-            wrong = {c: lambda f=f, r=right: f(*r) for c, f in _attention_mistakes(state).items()}
-            expect_close(weights, _attend(state, *right), "the weight matrix", wrong, dtype)
-            blocked = weights[~given["mask"]]
-            assert not blocked.any(), "the weights of padding should be exactly 0, not only small"
-    module, state = build(lambda: cls(2, 5), _attention_shapes(2, 5), _ATTENTION_HINTS)
+            right = _as(torch.float64, given).values()
+            scaled = {
+                m.AdditiveAttention.SCALED: lambda state=state, right=right: _softmax(
+                    _scores(state, *[*right][:2]) / state["fc2.weight"].shape[1] ** 0.5, [*right][2]
+                )
+            }
+            asked = describe_call(lambda: None, [], given)
+            expect_close(weights, _attend(state, *right), "the weights", scaled, dtype, asked=asked)
+    module, state = build(lambda: cls(2, 5), attention_shapes(2, 5))
     inputs = _attention_inputs(2, 5, 3, 4, empty=True)
-    wrong = {c: lambda f=f: f(*inputs.values()) for c, f in _attention_mistakes(state).items()}
+    scores, mask = _scores(state, inputs["hidden"], inputs["encoder_outputs"]), inputs["mask"]
+    wrong = {m.AdditiveAttention.EMPTY_ROW: lambda: scores.masked_fill(~mask, -1e30).softmax(-1)}
     weights = call(module, *inputs.values())
-    expect_close(weights, _attend(state, *inputs.values()), "with a row without real tokens, the weight matrix", wrong)
+    expect_close(weights, _softmax(scores, mask), "the weights", wrong, asked="a row without real tokens")
     expect_gradients(module, lambda *i: _attend(state, *i), inputs)
     expect_parameter_gradients(module, _attend, state, list(inputs.values()))
     inputs = _attention_inputs(2, 5, 3, 6)
-    expect_close(
-        call(module.eval(), *inputs.values()),
-        _attend(state, *inputs.values()),
-        "the weight matrix after `.eval()`, where nothing should change,",
-    )
-    _expect_low_scores(cls)
+    right = _attend(state, *inputs.values())
+    expect_close(call(module.eval(), *inputs.values()), right, "after `.eval()`, where nothing changes, the weights")
+    _expect_far_scores(cls)
     expect_device(module.to("meta"), inputs)
 
 
-def _expect_low_scores(cls: Callable) -> None:
-    """Scores far below 0: what fills the padding must be lower still."""
-    module, state = build(lambda: cls(1, 3), _attention_shapes(1, 3), _ATTENTION_HINTS)
+def _expect_far_scores(cls: Callable) -> None:
+    """Scores far below 0, where what fills the padding must be lower still; then padding far above the words."""
+    module, state = build(lambda: cls(1, 3), attention_shapes(1, 3))
     state = {name: value.clone() for name, value in state.items()}
     state["fc1.bias"] += 10.0  # every tanh near 1
     state["fc2.weight"] = (1 + state["fc2.weight"].abs()) * -1e6
     set_weights(module, state)
     inputs = _attention_inputs(1, 3, 2, 4)
-    name = "for very low scores, the weight matrix"
-    mistakes = {
-        "the padding is filled with a number that is not low enough: use the lowest one, `torch.finfo(...).min`": (
-            lambda: _scores(state, *list(inputs.values())[:2]).masked_fill(~inputs["mask"], -1e4).softmax(-1)
-        ),
-        "padding is filled with a number that is not low enough: use the lowest one, `torch.finfo(...).min`": (
-            lambda: inputs["mask"] * 0.0
-        ),
-    }
-    expect_close(call(module, *inputs.values()), _attend(state, *inputs.values()), name, mistakes)
+    low = {m.AdditiveAttention.NOT_LOW_ENOUGH: lambda: inputs["mask"] * 0.0}
+    right = _attend(state, *inputs.values())
+    expect_close(call(module, *inputs.values()), right, "for very low scores, the weights", low)
+    state["fc1.bias"] *= 0.0
+    state["fc1.weight"] = torch.eye(3, 5).double()  # the state alone, but for what padding is given below
+    state["fc1.weight"][:, 3:] = 1.0
+    state["fc2.weight"] = 1000 + state["fc2.weight"].abs()
+    set_weights(module, state)
+    inputs["encoder_outputs"] = 0.01 * inputs["encoder_outputs"] + 10.0 * ~inputs["mask"][..., None]
+    high = {m.AdditiveAttention.RENORMALISED: lambda: inputs["mask"] * 0.0}
+    right = _attend(state, *inputs.values())
+    expect_close(call(module, *inputs.values()), right, "for padding with very high scores, the weights", high)
 
 
 # ---- GRUDecoder
@@ -423,24 +259,6 @@ _DECODERS = [
     ((7, 1, 1, 3), 1, 3),
     ((6, 2, 4, 1), 4, 1),
 ]
-_DECODER_HINTS = {
-    "gru.": "`gru` is nn.GRUCell(embed_dim + 2 * encoder_hidden, decoder_hidden): token vector and context in",
-    "embedding": "`embedding` is nn.Embedding(vocab_size, embed_dim)",
-    "fc.": "`fc` is nn.Linear(decoder_hidden + 2 * encoder_hidden + embed_dim, vocab_size): it sees the new state, the "
-    "context and the token vector",
-}
-
-
-def _decoder_shapes(vocab: int, embed: int, encoder: int, decoder: int) -> dict[str, tuple[int, ...]]:
-    return {
-        "embedding.weight": (vocab, embed),
-        "gru.weight_ih": (3 * decoder, embed + 2 * encoder),
-        "gru.weight_hh": (3 * decoder, decoder),
-        "gru.bias_ih": (3 * decoder,),
-        "gru.bias_hh": (3 * decoder,),
-        "fc.weight": (vocab, decoder + 2 * encoder + embed),
-        "fc.bias": (vocab,),
-    }
 
 
 def make_attention():
@@ -470,73 +288,17 @@ def _decoder(
         module.attention = place(make_attention, beside=cls)()
         return module
 
-    return build(make, _decoder_shapes(*sizes), _DECODER_HINTS, dtype)
+    return build(make, decoder_shapes(*sizes), dtype=dtype)
 
 
 def _step(
-    state: State,
-    weights: Tensor,
-    token: Tensor,
-    hidden: Tensor,
-    outputs: Tensor,
-    *,
-    blank: bool = False,
-    mix: Callable[[Tensor, Tensor], Tensor] = lambda w, o: torch.einsum("bm,bmd->bd", w, o),
-    start: Callable[[Tensor], Tensor] = lambda h: h,
-    into_gru: str = "vc",
-    into_fc: str = "ncv",
+    state: State, weights: Tensor, token: Tensor, hidden: Tensor, outputs: Tensor, blank: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """One step of the decoder with given weights: `(logits, hidden)`.
-
-    Args:
-        blank: the token vectors are zero, as a dropout of 1 makes them.
-        mix: makes the context.
-        start: what the GRU starts from.
-        into_gru: its input; v for the token vector, c for the context.
-        into_fc: the input of `fc`; n for the new state, o for the old one.
-    """
+    """One step of the decoder with given weights: `(logits, hidden)`; `blank` as a dropout of 1 makes the vectors."""
     vector = state["embedding.weight"][token] * (0 if blank else 1)
-    parts = {"v": vector, "c": mix(weights, outputs), "o": hidden}
-    parts["n"] = _gru_step(state, "gru", "", torch.cat([parts[p] for p in into_gru], -1), start(hidden))
-    return linear(state, "fc", torch.cat([parts[p] for p in into_fc], -1)), parts["n"]
-
-
-def _shared_mistakes() -> dict[str, dict[str, Any]]:
-    """Mistakes that change both the state and the logits."""
-    return {
-        "the context comes before the token vector: the GRU takes [vector; context]": {"into_gru": "cv"},
-        "the context is the plain mean of the encoder outputs: the weights are not used": {
-            "mix": lambda w, o: o.mean(1)
-        },
-        "the context is the plain sum of the encoder outputs: the weights are not used": {"mix": lambda w, o: o.sum(1)},
-        "the context is the encoder output with the largest weight, not the weighted average": {
-            "mix": lambda w, o: o[torch.arange(len(o)), w.argmax(-1)]
-        },
-        "the context is the encoder's last output": {"mix": lambda w, o: o[:, -1]},
-        "the weights of the first sentence are used for all": {
-            "mix": lambda w, o: torch.einsum("bm,bmd->bd", w[:1].expand_as(w), o)
-        },
-        "the encoder outputs of the first sentence are used for all": {
-            "mix": lambda w, o: torch.einsum("bm,bmd->bd", w, o[:1].expand_as(o))
-        },
-        "the weighted outputs are averaged: their sum is the average already, the weights sum to 1": {
-            "mix": lambda w, o: (w.unsqueeze(-1) * o).mean(1)
-        },
-        "the weights pass through a second softmax": {"mix": lambda w, o: torch.einsum("bm,bmd->bd", w.softmax(-1), o)},
-        "the GRU starts from zeros: give it `hidden`, or it forgets what was written": {"start": torch.zeros_like},
-        "the GRU gets the state of the first sentence for all": {"start": lambda h: h[:1].expand_as(h)},
-        "the context is multiplied away: zeros": {"mix": lambda w, o: o[:, 0] * 0},
-    }
-
-
-_FC_ORDERS = {
-    "`fc` sees the old state: give it the one after the GRU": "ocv",
-    "`fc` takes [new hidden; context; vector], in this order": "nvc",
-    "`fc` takes [new hidden; context; vector], in this order.": "vcn",
-    "`fc` takes [new hidden; context; vector], in this order:": "cnv",
-    "`fc` takes [new hidden; context; vector], in this order;": "cvn",
-    "`fc` takes [new hidden; context; vector], in this order!": "vnc",
-}
+    context = torch.einsum("bm,bmd->bd", weights, outputs)
+    new = _gru_step(state, "gru", "", torch.cat([vector, context], -1), hidden)
+    return linear(state, "fc", torch.cat([new, context, vector], -1)), new
 
 
 def _decoder_inputs(sizes: tuple[int, ...], batch: int, m: int) -> dict[str, Tensor]:
@@ -544,69 +306,28 @@ def _decoder_inputs(sizes: tuple[int, ...], batch: int, m: int) -> dict[str, Ten
     return {"token": randint(0, vocab, (batch,)), **_attention_inputs(encoder, decoder, batch, m)}
 
 
-def _decode_step(module: nn.Module, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    result = _expect_several(call(module, *inputs.values()), 3, "(logits, hidden, weights)")
-    for value, name in zip(result, ("logits", "hidden", "weights"), strict=True):
-        expect_tensor(value, name=f"`{name}`")
-    return result
-
-
 def check_decoder(cls: Callable) -> None:
     """Parameters, values at several sizes and dtypes, gradients, dropout."""
-    for sizes, batch, m in _DECODERS:
+    for sizes, batch, length in _DECODERS:
         for dtype in (torch.float64, torch.float32):
             module, state = _decoder(cls, sizes, dtype=dtype)
-            _expect_step(module, state, _decoder_inputs(sizes, batch, m), dtype)
+            _expect_step(module, state, _as(dtype, _decoder_inputs(sizes, batch, length)), dtype)
     sizes = (9, 3, 2, 4)
     _expect_decoder_gradients(*_decoder(cls, sizes), _decoder_inputs(sizes, 3, 5))
     _expect_decoder_dropout(cls, sizes)
 
 
-def _expect_step(module: nn.Module, state: State, inputs: dict[str, Tensor], dtype: torch.dtype) -> None:
-    given = {n: v.to(dtype) if v.is_floating_point() else v for n, v in inputs.items()}
+def _expect_step(module: nn.Module, state: State, given: dict[str, Tensor], dtype: torch.dtype) -> None:
     with unchanged(**given):
-        logits, hidden, weights = _decode_step(module, given)
-    token, before, outputs, mask = (v.double() if v.is_floating_point() else v for v in given.values())
+        logits, hidden, weights = several(call(module, *given.values()), 3)
+    token, before, outputs, mask = _as(torch.float64, given).values()
     own = _weigh(before, outputs, mask)
     right = _step(state, own, token, before, outputs)
-    weight_mistakes = {
-        "the weights come from the state after the GRU: attend first, with the state that came in": lambda: _weigh(
-            right[1], outputs, mask
-        ),
-        "the mask does not reach the attention": lambda: _weigh(before, outputs, torch.ones_like(mask)),
-        "the mask reaches the attention with the wrong sign": lambda: _weigh(before, outputs, ~mask),
-        "there is one dimension too many: the weights are (B, m)": lambda: own.unsqueeze(1),
-        "the results are in another order: return (logits, hidden, weights)": lambda: right[1],
-        "the results are in another order: return (logits, hidden, weights).": lambda: right[0],
-        "this is the context, not the weights": lambda: torch.einsum("bm,bmd->bd", own, outputs),
-        "the weights of the first sentence are returned for all": lambda: own[:1].expand_as(own),
-    }
-    expect_close(weights, own, "`weights`", weight_mistakes, dtype)
-    shared = {c: _lazy(state, own, token, before, outputs, switch) for c, switch in _shared_mistakes().items()}
-    hidden_mistakes = {c: lambda f=f: f()[1] for c, f in shared.items()} | {
-        "this is the state that came in: return the one after the GRU": lambda: before,
-        "the results are in another order: return (logits, hidden, weights)": lambda: right[0],
-        "there is one dimension too many: the state is (B, decoder_hidden)": lambda: right[1].unsqueeze(0),
-        "there is one dimension too many: the state is (B, decoder_hidden).": lambda: right[1].unsqueeze(1),
-    }
-    expect_close(hidden, right[1], "`hidden`", hidden_mistakes, dtype)
-    orders = {c: _lazy(state, own, token, before, outputs, {"into_fc": o}) for c, o in _FC_ORDERS.items()}
-    logit_mistakes = {c: lambda f=f: f()[0] for c, f in (orders | shared).items()} | {
-        "probabilities are returned: leave out the softmax": lambda: right[0].softmax(-1),
-        "log-probabilities are returned: leave out the log-softmax, the loss does it": lambda: right[0].log_softmax(-1),
-        "a tanh follows `fc`": lambda: right[0].tanh(),
-        "a ReLU follows `fc`": lambda: right[0].relu(),
-        "there is one dimension too many: the logits are (B, vocab_size)": lambda: right[0].unsqueeze(1),
-        "there is one dimension too many: the logits are (B, vocab_size).": lambda: right[0].unsqueeze(0),
-        "this is the best token, not the logits": lambda: right[0].argmax(-1),
-    }
-    expect_close(logits, right[0], "`logits`", logit_mistakes, dtype)
-
-
-def _lazy(
-    state: State, weights: Tensor, token: Tensor, hidden: Tensor, outputs: Tensor, switches: Mapping[str, Any]
-) -> Callable[[], tuple[Tensor, Tensor]]:
-    return lambda: _step(state, weights, token, hidden, outputs, **switches)
+    late = {m.GRUDecoder.LOOKS_TOO_LATE: lambda: _weigh(right[1], outputs, mask)}
+    asked = describe_call(lambda: None, [], given)
+    expect_close(weights, own, "the weights", late, dtype, asked=asked)
+    expect_close(hidden, right[1], "the new state", None, dtype, asked=asked)
+    expect_close(logits, right[0], "the logits", None, dtype, asked=asked)
 
 
 def _expect_decoder_gradients(module: nn.Module, state: State, inputs: dict[str, Tensor]) -> None:
@@ -622,7 +343,7 @@ def _expect_decoder_gradients(module: nn.Module, state: State, inputs: dict[str,
     def cut(outputs: Tensor, hidden: Tensor) -> Tensor:
         return _join(_step(state, _weigh(hidden, outputs, mask).detach(), token, hidden, outputs))
 
-    mistakes = {"the weights are cut off from the graph, so that the attention never learns": cut}
+    mistakes = {m.GRUDecoder.WEIGHTS_CUT_OFF: cut}
     expect_gradients(results, right, {name: inputs[name] for name in ("encoder_outputs", "hidden")}, mistakes)
     expect_parameter_gradients(
         _Joined(module, 2), lambda s, _, hidden, outputs, __: right(outputs, hidden, s), state, list(inputs.values())
@@ -637,29 +358,21 @@ def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     weights = _weigh(before, outputs, mask)
     right = _step(state, weights, token, before, outputs)
     blank = _step(state, weights, token, before, outputs, blank=True)
-    logits, hidden, _ = _decode_step(module, inputs)
-    name = "with a dropout of 1, in training mode, `{}`"
-    none = {"`dropout` has no effect: the token vector should pass through it": lambda: right[1]}
-    expect_close(hidden, blank[1], name.format("hidden"), none)
-    bias = state["fc.bias"].expand_as(right[0])
-    mistakes = {
-        "the dropout acts on the input of `fc`: it belongs on the token vector": lambda: bias,
-        "the dropout acts on the logits: it belongs on the token vector": lambda: torch.zeros_like(right[0]),
-        "`fc` sees the token vector before the dropout": lambda: linear(
-            state,
-            "fc",
-            torch.cat(
-                [blank[1], torch.einsum("bm,bmd->bd", weights, outputs), state["embedding.weight"][token]], dim=-1
-            ),
-        ),
-    }
-    expect_close(logits, blank[0], name.format("logits"), mistakes)
+    logits, hidden, _ = several(call(module, *inputs.values()), 3)
+    asked = "dropout 1.0, while training"
+    none = {m.GRUDecoder.NO_DROPOUT: lambda: right[1]}
+    expect_close(hidden, blank[1], "the new state", none, asked=asked)
+    parts = [blank[1], torch.einsum("bm,bmd->bd", weights, outputs), state["embedding.weight"][token]]
+    undropped = {m.GRUDecoder.VECTOR_BEFORE_DROPOUT: lambda: linear(state, "fc", torch.cat(parts, dim=-1))}
+    expect_close(logits, blank[0], "the logits", undropped, asked=asked)
     module, state = _decoder(cls, sizes, 0.5)
     right = _step(state, weights, token, before, outputs)
     expect_same_in_eval(module, list(inputs.values()), "GRUDecoder", right[0])
+    many = [value[:1].repeat(40, *[1] * (value.dim() - 1)) for value in inputs.values()]
+    expect_dropout_anew(lambda rate: _decoder(cls, sizes, rate)[0], many)
 
 
-# ---- Seq2Seq and fix_teacher_forcing
+# ---- Seq2Seq
 
 
 def make_encoder(table):
@@ -678,7 +391,7 @@ def make_encoder(table):
     return Encoder()
 
 
-def make_decoder(attention, vocab, embed, source, hidden, dropout):
+def make_decoder(attention, vocab, embed, source, hidden):
     """A decoder that notes the tokens that it is fed."""
 
     class Noting(nn.Embedding):
@@ -694,14 +407,13 @@ def make_decoder(attention, vocab, embed, source, hidden, dropout):
             self.attention = attention
             self.gru = nn.GRUCell(embed + source, hidden)
             self.fc = nn.Linear(hidden + source + embed, vocab)
-            self.dropout = nn.Dropout(dropout)
             self.forget()
 
         def forget(self):
             self.fed = self.embedding.fed = []
 
         def forward(self, token, hidden, outputs, mask):
-            vector = self.dropout(self.embedding(token))
+            vector = self.embedding(token)
             weights = self.attention(hidden, outputs, mask)
             context = torch.einsum("bm,bmd->bd", weights, outputs)
             hidden = self.gru(torch.cat([vector, context], 1), hidden)
@@ -710,96 +422,19 @@ def make_decoder(attention, vocab, embed, source, hidden, dropout):
     return Decoder().double()
 
 
-def _toy_decoder(beside: Any, vocab: int, hidden: int, dropout: float = 0.0) -> nn.Module:
+def _toy_decoder(beside: Any, vocab: int, hidden: int) -> nn.Module:
     attention = place(make_attention, beside=beside)()
-    return place(make_decoder, beside=beside)(attention, vocab, 3, 4, hidden, dropout)
+    return place(make_decoder, beside=beside)(attention, vocab, 3, 4, hidden)
 
 
-def _write(
-    state: State,
-    hidden: Tensor,
-    outputs: Tensor,
-    mask: Tensor,
-    target: Tensor,
-    truth: bool,
-    *,
-    start: int = 1,
-    carry: bool = True,
-    blank: bool = False,
-    ahead: int = 0,
-    guess: Callable[[Tensor], Tensor] = lambda logits: logits.argmax(-1),
-) -> Tensor:
-    """The logits when the true token, or the decoder's own, is fed at each step.
-
-    Args:
-        start: the first position that is scored.
-        carry: whether the state is handed from step to step.
-        blank: whether the token vectors are zero.
-        ahead: how many positions later the true tokens are taken from.
-        guess: how the decoder's own token is taken from the logits.
-    """
-    last = target.shape[1] - 1
-    token, first, steps = target[:, max(ahead, 0)], hidden, []
-    for t in range(start, target.shape[1]):
-        before = hidden if carry else first
-        logits, hidden = _step(state, _weigh(before, outputs, mask), token, before, outputs, blank=blank)
+def _write(state: State, hidden: Tensor, outputs: Tensor, mask: Tensor, target: Tensor, truth: bool) -> Tensor:
+    """The logits when the true token, or the decoder's own, is fed at each step."""
+    token, steps = target[:, 0], []
+    for t in range(1, target.shape[1]):
+        logits, hidden = _step(state, _weigh(hidden, outputs, mask), token, hidden, outputs)
         steps.append(logits)
-        token = target[:, min(max(t + ahead, 0), last)] if truth else guess(logits)
+        token = target[:, t] if truth else logits.argmax(-1)
     return torch.stack(steps, dim=1)
-
-
-def _writing_mistakes(write: Callable[..., Tensor], truth: bool, both: bool) -> dict[str, Callable[[], Tensor]]:
-    """What wrong logits can come from.
-
-    Args:
-        write: `_write` with everything but the switches given.
-        truth: whether the true token should have been fed.
-        both: whether the logits are wrong for the other choice too.
-    """
-    scored = "position 0 is scored, so that `<sos>` is fed twice and the logits are off by one: the loop starts at 1"
-    fed, other = ("the true token", "the decoder's own") if truth else ("the decoder's own", "the true token")
-    mistakes = {
-        f"the choice is reversed: teacher_forcing={float(truth)} always feeds {fed}"
-        if both
-        else f"`teacher_forcing` is not used: {other} is always fed": lambda: write(not truth),
-        scored: lambda: write(truth, start=0),
-        scored + ".": lambda: write(truth, start=0)[:, 1:],
-        scored + ":": lambda: write(truth, start=0)[:, :-1],
-        "there is a step too many in front, with logits of zeros: return positions 1 to n - 1": lambda: (
-            torch.nn.functional.pad(write(truth), (0, 0, 1, 0))
-        ),
-        "the state is not handed from step to step: the decoder starts anew with each token": lambda: write(
-            truth, carry=False
-        ),
-        "the logits come as (n - 1, B, vocab_size): stack them along dimension 1": lambda: write(truth).transpose(0, 1),
-        "the logits come as (B, vocab_size, n - 1): stack them along dimension 1": lambda: write(truth).mT,
-        "the steps are put end to end: `stack` them along a new dimension, `cat` makes none": lambda: torch.cat(
-            list(write(truth).unbind(1))
-        ),
-        "the steps are put side by side: `stack` them along a new dimension, `cat` makes none": lambda: torch.cat(
-            list(write(truth).unbind(1)), -1
-        ),
-        "only the last step is returned": lambda: write(truth)[:, -1],
-        "tokens are returned, not their logits": lambda: write(truth).argmax(-1),
-        "probabilities are returned, not logits": lambda: write(truth).softmax(-1),
-        "log-probabilities are returned, not logits": lambda: write(truth).log_softmax(-1),
-    }
-    if truth:
-        mistakes |= {
-            "the token that the step is asked for is fed to it, so that it has only to copy: the choice comes after "
-            "the step": lambda: write(truth, ahead=1),
-            "`<sos>` is fed at every step": lambda: write(truth, ahead=-100),
-        }
-    else:
-        mistakes |= {
-            "the decoder's own token is the least likely one: `argmax`, not `argmin`": lambda: write(
-                truth, guess=lambda logits: logits.argmin(-1)
-            ),
-            "the largest logit is looked for over the batch: it belongs over the vocabulary, `argmax(dim=-1)`": (
-                lambda: write(truth, guess=lambda logits: logits.argmax(0))
-            ),
-        }
-    return mistakes
 
 
 def _problem(batch: int, n: int, m: int, vocab: int = 7) -> tuple[Tensor, Tensor, Tensor]:
@@ -809,18 +444,9 @@ def _problem(batch: int, n: int, m: int, vocab: int = 7) -> tuple[Tensor, Tensor
     return source, lengths, target
 
 
-def _toy_shapes(hidden: int, prefix: str = "", vocab: int = 7, embed: int = 3, source: int = 4) -> dict[str, tuple]:
+def _toy_shapes(hidden: int, prefix: str = "") -> dict[str, tuple]:
     """The shapes of the weights of `_toy_decoder`."""
-    shapes = {
-        "embedding.weight": (vocab, embed),
-        "gru.weight_ih": (3 * hidden, embed + source),
-        "gru.weight_hh": (3 * hidden, hidden),
-        "gru.bias_ih": (3 * hidden,),
-        "gru.bias_hh": (3 * hidden,),
-        "fc.weight": (vocab, hidden + source + embed),
-        "fc.bias": (vocab,),
-    }
-    return {prefix + name: shape for name, shape in shapes.items()}
+    return {prefix + name: shape for name, shape in decoder_shapes(7, 3, 2, hidden).items()}
 
 
 _MODEL_SHAPES = {"encoder.table": (9, 4), **_toy_shapes(4, "decoder.")}  # of what `_model` makes
@@ -846,49 +472,35 @@ def _part(state: State, prefix: str) -> dict[str, Tensor]:
 
 def check_seq2seq(cls: Callable) -> None:
     """Always true tokens, always own ones, the mask, chance, gradients; with an encoder and a decoder of the checks."""
-    for batch, n, m in _WRITINGS:
+    for sizes in _WRITINGS:
         model = _model(cls)
         state = _weights_for(model, _MODEL_SHAPES)
-        source, lengths, target = _problem(batch, n, m)
-        logits = {}
-        for truth in (True, False):
-            with unchanged(source=source, lengths=lengths, target=target):
-                logits[truth] = call(model, source, lengths, target, teacher_forcing=float(truth))
-        _expect_logits(logits, partial(_translate, state, source, lengths, target), _mask_mistakes(source, lengths))
+        problem = dict(zip(("source", "lengths", "target"), _problem(*sizes), strict=True))
+        _expect_written(partial(call, model), partial(_translate, state), problem)
     _expect_chance(cls)
     model = _model(cls)
     state = _weights_for(model, _MODEL_SHAPES)
-    problem = _problem(3, 5, 4)
+    problem = dict(zip(("source", "lengths", "target"), _problem(3, 5, 4), strict=True))
     expect_parameter_gradients(
-        _Forced(model), lambda s, *inputs: _translate(s, *inputs, truth=True), state, list(problem)
+        _Forced(model), lambda s, *inputs: _translate(s, *inputs, truth=True), state, list(problem.values())
     )
-    model.eval()
-    expect_close(
-        call(model, *problem, teacher_forcing=0.0),
-        _translate(state, *problem, truth=False),
-        "after `.eval()`, where nothing should change, the logits with teacher_forcing=0.0",
-    )
-    inputs = dict(zip(("source", "lengths", "target"), problem, strict=True)) | {"teacher_forcing": 1.0}
-    expect_device(model.to("meta"), inputs, chance=True)
+    _expect_written(partial(call, model.eval()), partial(_translate, state), problem)
+    expect_device(model.to("meta"), problem | {"teacher_forcing": 1.0}, chance=True)
 
 
-def _expect_logits(
-    logits: Mapping[bool, Any], write: Callable[..., Tensor], more: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """The logits with always the true token, and with always the decoder's own.
-
-    Args:
-        logits: what came, by whether the true token was to be fed.
-        write: the right ones, called with the same and perhaps with switches.
-        more: further mistakes, each with its switches.
-    """
-    for truth, value in logits.items():
-        expect_tensor(value, name=f"with teacher_forcing={float(truth)} the result")
-    both = all(value.shape != write(t).shape or not torch.allclose(value, write(t)) for t, value in logits.items())
-    for truth, value in logits.items():
-        mistakes = _writing_mistakes(write, truth, both)
-        mistakes |= {cause: lambda t=truth, s=switches: write(t, **s) for cause, switches in more.items()}
-        expect_close(value, write(truth), f"with teacher_forcing={float(truth)} the logits", mistakes)
+def _expect_written(write: Callable, oracle: Callable[..., Tensor], inputs: Mapping[str, Tensor]) -> None:
+    """The logits with always the true token, and with always the decoder's own, which is never drawn by chance."""
+    asked = describe_call(lambda: None, [], inputs)
+    for truth in (True, False):
+        with unchanged(**inputs):
+            logits = write(*inputs.values(), teacher_forcing=float(truth))
+        told = f"{asked}; teacher_forcing {float(truth)}"
+        expect_tensor(logits, name="the logits", asked=told)
+        if not truth:
+            again = write(*inputs.values(), teacher_forcing=0.0)
+            expect_tensor(again, logits.shape, logits.dtype, "the logits", told)
+            expect(torch.equal(again, logits), m.Seq2Seq.SAMPLED, "two runs", asked=told, got="different logits")
+        expect_close(logits, oracle(*inputs.values(), truth=truth), "the logits", asked=told)
 
 
 class _Forced:
@@ -905,44 +517,17 @@ class _Forced:
 def _model(cls: Callable) -> nn.Module:
     encoder = place(make_encoder, beside=cls)(randn(9, 4))
     model = call(cls, encoder, _toy_decoder(cls, 7, 4))
-    found = {name.partition(".")[0] for name, _ in model.named_parameters()}
+    there = {name.partition(".")[0] for name, _ in model.named_parameters()}
     for name in ("encoder", "decoder"):
-        assert name in found, f"the attribute `{name}` is missing, so that its parameters are not trained"
+        expect(name in there, m.Seq2Seq.PARTS_HIDDEN, f"the part `{name}`")
     return model
 
 
-def _translate(
-    state: State,
-    source: Tensor,
-    lengths: Tensor,
-    target: Tensor,
-    truth: bool,
-    *,
-    mask: Tensor | None = None,
-    first: Callable[[Tensor], Tensor] = lambda hidden: hidden,
-    **switches: Any,
-) -> Tensor:
+def _translate(state: State, source: Tensor, lengths: Tensor, target: Tensor, truth: bool) -> Tensor:
     real = torch.arange(source.shape[1]) < lengths[:, None]
     outputs = state["encoder.table"][source]
     hidden = (outputs * real[..., None]).sum(1) / lengths[:, None]
-    mask = real if mask is None else mask
-    return _write(_part(state, "decoder."), first(hidden), outputs, mask, target, truth, **switches)
-
-
-def _mask_mistakes(source: Tensor, lengths: Tensor) -> dict[str, dict[str, Any]]:
-    positions = torch.arange(source.shape[1])
-    real = positions < lengths[:, None]
-    return {
-        "the mask is all True: the decoder attends to padding": {"mask": torch.ones_like(real)},
-        "the mask has the wrong sign: True means a real token": {"mask": ~real},
-        "the mask is made of `source != 1`, but padding is what lies behind `lengths`": {"mask": source != 1},
-        "the mask is off by one: positions 0 to length - 1 are real": {"mask": positions <= lengths[:, None]},
-        "the mask misses the last real token: positions 0 to length - 1 are real": {
-            "mask": positions < lengths[:, None] - 1
-        },
-        "the mask of the first sentence is used for all": {"mask": real[:1].expand_as(real)},
-        "the decoder starts from zeros: give it the encoder's hidden state": {"first": torch.zeros_like},
-    }
+    return _write(_part(state, "decoder."), hidden, outputs, real, target, truth)
 
 
 _OWN = (5, 6)  # of a vocabulary of 7: the decoder always writes one of these, and they occur in no target
@@ -977,87 +562,342 @@ def _expect_choices(fed: Callable[[Tensor, float | None, int | None], Tensor], t
         tokens = fed(target, probability, int(randint(0, 2**31, ())))
         own = tokens >= min(_OWN)
         truth = target.T[1:-1]
-        assert tokens.shape == truth.shape, (
-            f"for {target.shape[1]} target tokens the decoder should be fed {target.shape[1] - 1}, `<sos>` first, and "
-            f"was fed {len(tokens) + 1}"
-        )
-        assert torch.equal(tokens[~own], truth[~own]), (
-            "a token that is fed should be the true one of the step before or the decoder's own best guess; here it "
-            "is neither. Is the guess drawn by chance, or the true token taken from another position?"
-        )
-        share = 1 - own.double().mean().item()
         wanted = 0.5 if probability is None else probability
-        assert 0.0 < share < 1.0 or own.shape[0] < 2, (
-            f"with teacher_forcing={wanted} the choice was the same at all {len(own)} steps: choose anew at each step"
-        )
+        asked = f"target {tuple(target.shape)} and teacher_forcing {wanted}"
+        told = {"asked": asked, "expected": len(truth), "got": len(tokens)}
+        expect(tokens.shape == truth.shape, Unexplained.NUMBER, "the steps after the first", **told)
+        neither = int((tokens[~own] != truth[~own]).sum())
+        told = {"asked": asked, "expected": "the true ones or the decoder's own", "got": f"{neither} others"}
+        expect(neither == 0, Unexplained.VALUES, "the tokens that are fed", **told)
+        share = 1 - own.double().mean().item()
+        told = {"asked": asked, "expected": wanted, "got": share}
+        expect(0.0 < share < 1.0, m.Seq2Seq.CHOSEN_ONCE, "the share of steps with the true token", **told)
         # 300 choices: a right answer is off by more than 0.16 once in twenty million runs.
-        assert not abs(1 - share - wanted) < 0.1 or wanted == 0.5, (
-            f"with teacher_forcing={wanted} the true token was fed in {share:.0%} of the steps: the choice is reversed"
-        )
-        assert abs(share - wanted) < 0.16, (
-            f"with teacher_forcing={wanted} the true token was fed in {share:.0%} of the steps"
-        )
+        close = abs(share - wanted) < 0.16
+        expect(close, m.Seq2Seq.OTHER_SHARE, "the share of steps with the true token", **told)
+        # A right answer repeats itself over half of the steps once in 10^30 runs.
+        lag = next((k for k in range(1, len(own) // 2) if torch.equal(own[k:], own[:-k])), 0)
+        expect(lag == 0, m.Seq2Seq.REPEATS, "the choices", asked=asked, got=f"the same every {lag} steps")
     # 40 choices: two runs that choose on their own agree once in a million million.
     fed = partial(fed, target[:, :42])
-    first, again = fed(0.5, 7), fed(0.5, 7)
-    assert torch.equal(first, again), (
-        "two runs with generators of the same seed fed different tokens: pass `generator=generator` where you draw"
-    )
-    assert not torch.equal(first, fed(0.5, 8)), (
-        "generators of different seeds led to the same choices: draw from `generator`, do not seed anew"
-    )
-    free = [fed(0.5, None) for _ in range(2)]
-    assert not torch.equal(*free), "without a generator two runs made the same choices: is there a fixed seed inside?"
+    expect(torch.equal(fed(0.5, 7), fed(0.5, 7)), m.Seq2Seq.GENERATOR_IGNORED, "two runs with one seed differ")
+    expect(not torch.equal(fed(0.5, 7), fed(0.5, 8)), m.Seq2Seq.SEEDED_ANEW)
+    expect(not torch.equal(fed(0.5, None), fed(0.5, None)), m.Seq2Seq.SEEDED_INSIDE)
 
 
-def check_fix_teacher_forcing(function: Callable) -> None:
-    """Always true tokens, always own ones, chance, dropout, gradients; with a decoder of the checks."""
-    for batch, n, m in _WRITINGS:
-        decoder = _toy_decoder(function, 7, 5)
-        state = _weights_for(decoder, _toy_shapes(5))
-        inputs = _writing_inputs(batch, n, m)
-        logits = {}
-        for truth in (True, False):
-            with unchanged(**inputs):
-                logits[truth] = call(function, decoder, *inputs.values(), teacher_forcing=float(truth))
-        _expect_logits(logits, partial(_write, state, *inputs.values()), {})
-    _expect_fixed_chance(function)
-    _expect_fixed_dropout(function)
-    decoder = _toy_decoder(function, 7, 5)
-    state = _weights_for(decoder, _toy_shapes(5))
-    inputs = _writing_inputs(3, 5, 4)
-    mask, target = inputs["mask"], inputs["target"]
-    expect_gradients(
-        lambda hidden, outputs: function(decoder, hidden, outputs, mask, target, teacher_forcing=1.0),
-        lambda hidden, outputs: _write(state, hidden, outputs, mask, target, True),
-        {name: inputs[name] for name in ("hidden", "encoder_outputs")},
-    )
+# ---- the reader's own test
 
 
-def _writing_inputs(batch: int, n: int, m: int) -> dict[str, Tensor]:
-    _, _, target = _problem(batch, n, m)
-    return {**_attention_inputs(2, 5, batch, m), "target": target}
+def make_models(picks):
+    """Classes that are made and called like Seq2Seq; each does each of its tasks in one way.
+
+    `picks` has for each class the number of the way in which it does each task. Those before the stars are right.
+    """
+
+    def from_lengths(source, lengths):
+        return torch.arange(source.shape[1]) < lengths[:, None]
+
+    def each(share, generator, target):
+        return lambda t: torch.rand((), generator=generator) < share
+
+    def all_at_once(share, generator, target):
+        chosen = torch.rand(target.shape[1], generator=generator) < share
+        return lambda t: chosen[t]
+
+    def once(share, generator, target):
+        chosen = torch.rand((), generator=generator) < share
+        return lambda t: chosen
+
+    def seeded(share, generator, target):
+        return each(share, torch.Generator().manual_seed(0), target)
+
+    def write_into(target, t, use_truth, guess):
+        target[:, t] = torch.where(use_truth, target[:, t], guess)
+        return target[:, t].clone()
+
+    def filled(steps):
+        result = steps[0].new_empty(len(steps[0]), len(steps), steps[0].shape[1])
+        for t, step in enumerate(steps):
+            result[:, t] = step
+        return result
+
+    def choose(offset):
+        def feed(target, t, use_truth, guess):
+            true = target[:, min(max(t + offset, 0), target.shape[1] - 1)]
+            return torch.where(use_truth, true, guess)
+
+        return feed
+
+    def never_assigned(logits):
+        return best  # noqa: F821
+
+    ways = [
+        # how it keeps its parts
+        [nn.Module.__setattr__, nn.Module.add_module, object.__setattr__],
+        # what it makes of the encoder's results
+        [
+            lambda outputs, hidden: (outputs, hidden),
+            lambda outputs, hidden: (outputs * 0, hidden),
+            lambda outputs, hidden: (outputs, hidden * 0),
+            lambda outputs, hidden: (outputs.detach(), hidden),
+        ],
+        # the mask
+        [
+            from_lengths,
+            lambda source, lengths: torch.ones_like(source).cumsum(1) <= lengths[:, None],
+            lambda source, lengths: torch.ones_like(source) == 1,
+            lambda source, lengths: source != 1,
+            lambda source, lengths: torch.arange(source.shape[1]) <= lengths[:, None],
+            lambda source, lengths: from_lengths(source, lengths[:1]).expand(len(source), -1),
+        ],
+        # the positions that it scores
+        [
+            lambda n: range(1, n),
+            lambda n: range(n),
+            lambda n: range(n - 1),
+            lambda n: range(1, n - 1),
+        ],
+        # the choice
+        [
+            each,
+            all_at_once,
+            lambda share, generator, target: lambda t: torch.rand(len(target), generator=generator) < share,
+            lambda share, generator, target: lambda t: torch.rand((), generator=generator) >= share,
+            lambda share, generator, target: each(share, None, target),
+            once,
+            lambda share, generator, target: lambda t: torch.tensor(True),
+            lambda share, generator, target: lambda t: torch.tensor(False),
+            lambda share, generator, target: each(share if share in (0, 1) else 0.5, generator, target),
+            seeded,
+        ],
+        # its own guess
+        [
+            lambda logits: logits.argmax(-1),
+            lambda logits: logits.topk(1).indices[:, 0],
+            lambda logits: logits.argmin(-1),
+            lambda logits: logits.argmax(0),
+            never_assigned,
+            lambda logits: torch.multinomial(logits.softmax(-1), 1)[:, 0],
+        ],
+        # the token that is fed next
+        [choose(0), choose(1), choose(-1), write_into],
+        # the state that is handed on
+        [
+            lambda new, first: new,
+            lambda new, first: first,
+            lambda new, first: new.detach(),
+        ],
+        # what it makes of the steps
+        [
+            lambda steps: torch.stack(steps, 1),
+            filled,
+            lambda steps: torch.stack(steps),
+            lambda steps: torch.stack(steps, 1).log_softmax(-1),
+            lambda steps: torch.stack(steps, 1).softmax(-1),
+        ],
+    ]
+
+    def make(pick):
+        keep, take, mask_of, positions, toss, guess, feed, carry, finish = (
+            way[i] for way, i in zip(ways, pick, strict=True)
+        )
+
+        class Seq2Seq(nn.Module):
+            def __init__(self, encoder, decoder):
+                super().__init__()
+                keep(self, "encoder", encoder)
+                keep(self, "decoder", decoder)
+
+            def forward(self, source, lengths, target, teacher_forcing=0.5, generator=None):
+                outputs, hidden = take(*self.encoder(source, lengths))
+                mask, first, steps = mask_of(source, lengths), hidden, []
+                use_truth = toss(teacher_forcing, generator, target)
+                token = target[:, 0].clone()
+                for t in positions(target.shape[1]):
+                    logits, hidden, _ = self.decoder(token, hidden, outputs, mask)
+                    hidden = carry(hidden, first)
+                    steps.append(logits)
+                    chosen = use_truth(t)
+                    token = feed(target, t, chosen, target[:, t] if chosen.all() else guess(logits))
+                return finish(steps)
+
+        return Seq2Seq
+
+    return [make(pick) for pick in picks]
 
 
-def _expect_fixed_chance(function: Callable) -> None:
-    decoder = _toy_decoder(function, 7, 5)
-    _weights_for(decoder, _toy_shapes(5), _OWN)
-    inputs = _writing_inputs(3, 301, 4)
+_RIGHT_WAYS = (2, 1, 2, 1, 3, 2, 1, 1, 2)  # of each task in `make_models`, those that come first
+# What is broken in the others, in their order: a test that lets it through, and the fault in words.
+_FAULTS = [
+    [(m.check_teacher_forcing.MISSES_EFFECTS, "its parts are in a plain list, so that they are not trained")],
+    [
+        (m.check_teacher_forcing.MISSES_STATE, "the encoder's outputs are thrown away"),
+        (m.check_teacher_forcing.MISSES_STATE, "the decoder starts from zeros"),
+        (m.check_teacher_forcing.MISSES_EFFECTS, "no gradient reaches the encoder's outputs"),
+    ],
+    [
+        (m.check_teacher_forcing.MISSES_MASK, "the mask is all True"),
+        (m.check_teacher_forcing.MISSES_MASK, "the mask is made of token numbers"),
+        (m.check_teacher_forcing.MISSES_MASK, "the mask is one too long"),
+        (m.check_teacher_forcing.MISSES_MASK, "the first sentence's mask serves for all"),
+    ],
+    [
+        (m.check_teacher_forcing.MISSES_POSITIONS, "position 0 is scored, so that there is a step too many"),
+        (m.check_teacher_forcing.MISSES_POSITIONS, "position 0 is scored, and the last one is not"),
+        (m.check_teacher_forcing.MISSES_POSITIONS, "the last step is missing"),
+    ],
+    [
+        (m.check_teacher_forcing.MISSES_CHOICE, "the choice is reversed"),
+        (m.check_teacher_forcing.MISSES_GENERATOR, "the choices are not from the generator"),
+        (m.check_teacher_forcing.MISSES_CHOICE, "one choice is made for all steps"),
+        (m.check_teacher_forcing.MISSES_CHOICE, "the true token is always fed"),
+        (m.check_teacher_forcing.MISSES_CHOICE, "its own token is always fed"),
+        (m.check_teacher_forcing.MISSES_CHOICE, "every probability between 0 and 1 counts as a half"),
+        (m.check_teacher_forcing.MISSES_GENERATOR, "a generator of its own is seeded at each call"),
+    ],
+    [
+        (m.check_teacher_forcing.MISSES_GUESS, "its own token is the least likely one"),
+        (m.check_teacher_forcing.MISSES_GUESS, "the largest logit is looked for over the batch"),
+        (m.check_teacher_forcing.MISSES_GUESS, "its own token is taken from a name that was never assigned"),
+        (m.check_teacher_forcing.MISSES_GUESS, "its own token is drawn by chance"),
+    ],
+    [
+        (m.check_teacher_forcing.MISSES_POSITIONS, "the true token that is fed is the next one"),
+        (m.check_teacher_forcing.MISSES_POSITIONS, "the true token that is fed is the one before"),
+        (m.check_teacher_forcing.MISSES_EFFECTS, "its own tokens are written into the target"),
+    ],
+    [
+        (m.check_teacher_forcing.MISSES_STATE, "the state is not handed on"),
+        (m.check_teacher_forcing.MISSES_EFFECTS, "the state is handed on without its gradient"),
+    ],
+    [
+        (m.check_teacher_forcing.MISSES_RESULT, "the logits come as (n - 1, B, vocab_size)"),
+        (m.check_teacher_forcing.MISSES_RESULT, "log-probabilities are returned"),
+        (m.check_teacher_forcing.MISSES_RESULT, "probabilities are returned"),
+    ],
+]
 
-    def fed(target: Tensor, probability: float | None, number: int | None) -> Tensor:
-        options = {} if probability is None else {"teacher_forcing": probability}
-        if number is not None:
-            options["generator"] = torch.Generator().manual_seed(number)
-        return _fed(decoder, lambda: call(function, decoder, *(inputs | {"target": target}).values(), **options))
 
-    _expect_choices(fed, inputs["target"])
+def _right_pick() -> list[int]:
+    return [int(randint(0, count, ())) for count in _RIGHT_WAYS]
 
 
-def _expect_fixed_dropout(function: Callable) -> None:
-    decoder = _toy_decoder(function, 7, 5, 1.0)
-    state = _weights_for(decoder, _toy_shapes(5))
-    inputs = _writing_inputs(3, 5, 4)
-    logits = call(function, decoder, *inputs.values(), teacher_forcing=1.0)
-    mistakes = {"the decoder's dropout is left out": lambda: _write(state, *inputs.values(), True)}
-    right = _write(state, *inputs.values(), True, blank=True)
-    expect_close(logits, right, "with a dropout of 1, in training mode, the logits", mistakes)
+def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
+    """The reader's test accepts each right model; its points are the share of the broken ones that it rejects.
+
+    Each broken one has one fault; all else is done in a right way, which is drawn anew, as are the order and how many
+    right ones there are. All have one name and one source.
+
+    Args:
+        test: the reader's, called with a class; it rejects by an AssertionError.
+        points: for a test that rejects all of them.
+
+    Returns:
+        The points, with what kind of broken model got through.
+    """
+    faults = [(task, way) for task, ways in enumerate(_FAULTS) for way in range(len(ways))]
+    models: list[tuple[tuple[int, int] | None, list[int]]] = [(None, _right_pick()) for _ in range(randint(6, 12, ()))]
+    for task, way in faults:
+        pick = _right_pick()
+        pick[task] = _RIGHT_WAYS[task] + way
+        models.append(((task, way), pick))
+    models = [models[i] for i in torch.argsort(randn(len(models))).tolist()]
+    classes = place(make_models, beside=test)([pick for _, pick in models])
+    verdicts = [(fault, outcome_of(test, classes[i])) for i, (fault, _) in enumerate(models)]
+    for fault, (_, error) in verdicts:
+        expect(
+            fault is not None or error is None, m.check_teacher_forcing.REJECTS_RIGHT, "what it says", got=said(error)
+        )
+    missed = {fault: error for fault, (_, error) in verdicts if fault and not isinstance(error, AssertionError)}
+    told = {"expected": len(faults), "got": len(faults) - len(missed)}
+    what = "the number of broken models that it notices"
+    expect(told["got"], m.check_teacher_forcing.ACCEPTS_ALL, what, **told)
+    if not missed:
+        return Credit(points, found(Unexplained.NUMBER, what, **told))
+    crashed = [fault for fault, error in missed.items() if error is not None]
+    titles = [_FAULTS[task][way][1] for task, way in sorted(crashed or missed)]
+    where = "; ".join(titles[:3]) + "; …" * (len(titles) > 3)
+    mistake = m.check_teacher_forcing.CRASHES if crashed else _worst_blind_spot(missed)
+    return Credit(round(points * told["got"] / len(faults), 2), found(mistake, what, **told, where=where))
+
+
+def _worst_blind_spot(missed: Collection[tuple[int, int]]) -> m.check_teacher_forcing:
+    """The kind of fault of which the largest share got through."""
+    all_of = Counter(mistake for ways in _FAULTS for mistake, _ in ways)
+    missed_of = Counter(_FAULTS[task][way][0] for task, way in missed)
+    return max(m.check_teacher_forcing, key=lambda mistake: missed_of[mistake] / max(all_of[mistake], 1))
+
+
+# ---- effect_of_erasing
+
+
+def make_scorer(words, places, heard):
+    """A model that is called like Seq2Seq: what it scores depends on the source, its places and the tokens before.
+
+    Its dropout and any other teacher_forcing than 1.0 spoil what it returns.
+    """
+
+    class Scorer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.heard = nn.Parameter(words.clone()), nn.Parameter(heard.clone())
+            self.register_buffer("places", places.clone())
+            self.dropout, self.idle = nn.Dropout(0.5), nn.Dropout(0.5)
+
+        def forward(self, source, lengths, target, teacher_forcing=0.5, generator=None):
+            real = torch.arange(source.shape[1]) < lengths[:, None]
+            read = (self.words[source] * (self.places[: source.shape[1]] * real).unsqueeze(-1)).sum(1)
+            before = self.heard[target[:, :-1]].cumsum(1)
+            logits = (self.dropout(before) + read.unsqueeze(1)).tanh() * 3
+            return logits + (1 - teacher_forcing) * torch.rand(logits.shape)
+
+    return Scorer()
+
+
+def _score(words: Tensor, places: Tensor, heard: Tensor, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+    """The log-probability of each true token after the first, `(B, n - 1)`."""
+    rows = []
+    for s, length, t in zip(source, lengths.tolist(), target, strict=True):
+        read = sum(words[s[j]] * places[j] for j in range(length))
+        steps = [(heard[t[: i + 1]].sum(0) + read).tanh() * 3 for i in range(len(t) - 1)]
+        rows.append(torch.stack([step.log_softmax(-1)[t[i + 1]] for i, step in enumerate(steps)]))
+    return torch.stack(rows)
+
+
+def _erase(words: Tensor, places: Tensor, heard: Tensor, *problem: Tensor, unk_id: int) -> Tensor:
+    source, lengths, target = problem
+    whole, falls = _score(words, places, heard, *problem), []
+    for j in range(source.shape[1]):
+        without = source.clone()
+        without[:, j] = unk_id
+        falls.append(whole - _score(words, places, heard, without, lengths, target))
+    return torch.stack(falls, -1)
+
+
+# vocabularies of source and target; B, n, m; unk_id
+_ERASURES = [((9, 7), (3, 5, 4), 0), ((8, 8), (4, 5, 4), 2), ((6, 5), (1, 3, 6), 5), ((5, 9), (2, 4, 1), 1)]
+
+
+def check_effect_of_erasing(function: Callable) -> None:
+    """Values at several sizes; modes and weights left as found; no graph kept."""
+    for vocabularies, (batch, n, length), unk_id in _ERASURES:
+        for dtype in (torch.float64, torch.float32):
+            words, heard = (0.5 * randn(size, vocabularies[1]) for size in vocabularies)
+            given = [value.to(dtype) for value in (words, randn(length), heard)]
+            model = place(make_scorer, beside=function)(*given)
+            model.train()
+            model.idle.eval()
+            source, lengths = _sentences(vocabularies[0], batch, length)
+            problem = {"source": source, "lengths": lengths, "target": randint(0, vocabularies[1], (batch, n))}
+            before = {name: value.clone() for name, value in model.state_dict().items()}
+            with unchanged(**problem):
+                result = call(function, model, *problem.values(), unk_id)
+            asked = describe_call(lambda: None, [], problem | {"unk_id": unk_id})
+            right = _erase(*(value.double() for value in given), *problem.values(), unk_id=unk_id)
+            expect_close(result, right, "the result", None, dtype, 1e-5 if dtype == torch.float32 else None, asked)
+            modes = bool(model.training), bool(model.dropout.training), bool(model.idle.training)
+            told = {"expected": "(True, True, False)", "got": modes}
+            expect(modes == (True, True, False), m.effect_of_erasing.MODE, "the modes of model and parts", **told)
+            same = all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+            expect(same, Unexplained.VALUES, "the weights afterwards")
+            expect(not result.requires_grad, m.effect_of_erasing.GRAPH)

@@ -1,7 +1,16 @@
-"""Chapter 08: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 08: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import Answer, edit, edited_variant, variant
-from checks.forgers import forging_answers
+from autograder.answers import edit, edited_variant, edits, forger, mutants, variant
+from autograder.checks import Common, Unexplained
+from checks.forgers import forging_answers, forging_dropout
+from checks.seq2seq_attention.mistakes import (
+    AdditiveAttention,
+    GRUDecoder,
+    GRUEncoder,
+    Seq2Seq,
+    check_teacher_forcing,
+    effect_of_erasing,
+)
 
 # ---- GRUEncoder
 
@@ -18,10 +27,6 @@ _UNPACK = """outputs, _ = nn.utils.rnn.pad_packed_sequence(
 _ENCODED = "return outputs, torch.tanh(self.fc(torch.cat([last[0], last[1]], dim=-1)))"
 
 
-def _encoder(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("GRUEncoder", title, says, *edits)
-
-
 def _unpacked(then: str = "") -> tuple[tuple[str, str], ...]:
     """Edits that read the sentence together with its padding."""
     return (_PACK, "packed = vectors"), (_UNPACK, "outputs = packed" + then)
@@ -32,107 +37,77 @@ def _first_state(value: str) -> tuple[str, str]:
 
 
 _ENCODER_MUTANTS = [
-    _encoder("nothing returned", "is there a `return`?", (_ENCODED, _ENCODED.replace("return", "result ="))),
-    _encoder("outputs only", "return 2 things", (_ENCODED, "return outputs")),
-    _encoder("not packed", "reads the padding", *_unpacked()),
-    _encoder(
+    ("nothing returned", Common.NO_RETURN, (_ENCODED, _ENCODED.replace("return", "result ="))),
+    ("outputs only", GRUEncoder.NOT_TWO, (_ENCODED, "return outputs")),
+    ("not packed", GRUEncoder.READS_PADDING, *_unpacked()),
+    (
         "not packed, outputs masked",
-        "zeroing the outputs afterwards is too late",
+        GRUEncoder.ZEROED_AFTERWARDS,
         *_unpacked("\n        outputs = outputs * (torch.arange(tokens.shape[1]) < lengths[:, None])[..., None]"),
     ),
-    _encoder("no total_length", "`total_length`", (_UNPACK, _UNPACK.replace(", total_length=tokens.shape[1]", ""))),
-    _encoder("padding is token 1", "padding is recognised by token 1", ("lengths.cpu()", "(tokens != 1).sum(1)")),
-    _encoder(
-        "one token lost", "loses its last token", ("lengths.cpu()", "(lengths - 1).clamp(1, tokens.shape[1]).cpu()")
+    ("no total_length", GRUEncoder.NO_TOTAL_LENGTH, (_UNPACK, _UNPACK.replace(", total_length=tokens.shape[1]", ""))),
+    ("padding is token 1", GRUEncoder.PADDING_BY_NUMBER, ("lengths.cpu()", "(tokens != 1).sum(1)")),
+    ("one token lost", GRUEncoder.TOKEN_LOST, ("lengths.cpu()", "(lengths - 1).clamp(1, tokens.shape[1]).cpu()")),
+    ("sorted lengths expected", Unexplained.RAISED, (", enforce_sorted=False", "")),
+    ("packed time first", GRUEncoder.PACKED_TIME_FIRST, (_PACK, _PACK.replace("batch_first=True, ", ""))),
+    ("unpacked time first", GRUEncoder.UNPACKED_TIME_FIRST, (_UNPACK, _UNPACK.replace("batch_first=True, ", ""))),
+    ("first length for all", GRUEncoder.FIRST_LENGTH, ("lengths.cpu()", "lengths[:1].expand_as(lengths).cpu()")),
+    ("one direction", GRUEncoder.ONE_DIRECTION, (", bidirectional=True", "")),
+    ("an RNN", GRUEncoder.OTHER_GRU, ("nn.GRU(", "nn.RNN(")),
+    ("an LSTM", GRUEncoder.OTHER_GRU, ("nn.GRU(", "nn.LSTM(")),
+    ("two layers", GRUEncoder.TWO_LAYERS, ("encoder_hidden, batch_first", "encoder_hidden, 2, batch_first")),
+    ("hidden sizes exchanged", GRUEncoder.OTHER_GRU, (_GRU, _GRU.replace("encoder", "decoder"))),
+    ("fc for one direction", GRUEncoder.FC, (_FC, _FC.replace("2 * ", ""))),
+    (
+        "embedding's sizes exchanged",
+        GRUEncoder.EMBEDDING,
+        ("nn.Embedding(vocab_size, embed_dim)", "nn.Embedding(embed_dim, vocab_size)"),
     ),
-    _encoder("sorted lengths expected", "enforce_sorted", (", enforce_sorted=False", "")),
-    _encoder(
-        "packed time first",
-        "`pack_padded_sequence` needs `batch_first=True`",
-        (_PACK, _PACK.replace("batch_first=True, ", "")),
+    ("sigmoid", GRUEncoder.SIGMOID, (_ENCODED, _ENCODED.replace("tanh", "sigmoid"))),
+    ("backward twice", GRUEncoder.BACKWARD_TWICE, ("[last[0], last[1]]", "[last[1], last[1]]")),
+    (
+        "backward outputs first",
+        GRUEncoder.BACKWARD_OUTPUTS_FIRST,
+        (_ENCODED, "outputs = torch.cat(outputs.chunk(2, dim=-1)[::-1], dim=-1)\n        " + _ENCODED),
     ),
-    _encoder(
-        "unpacked time first",
-        "`pad_packed_sequence` needs `batch_first=True`",
-        (_UNPACK, _UNPACK.replace("batch_first=True, ", "")),
-    ),
-    _encoder(
-        "first length for all",
-        "length of the first sentence",
-        ("lengths.cpu()", "lengths[:1].expand_as(lengths).cpu()"),
-    ),
-    _encoder("one direction", "in both directions", (", bidirectional=True", "")),
-    _encoder("an RNN", "`gru` is an nn.GRU", ("nn.GRU(", "nn.RNN(")),
-    _encoder("an LSTM", "`gru` is an nn.GRU", ("nn.GRU(", "nn.LSTM(")),
-    _encoder("two layers", "`gru` has two layers", ("encoder_hidden, batch_first", "encoder_hidden, 2, batch_first")),
-    _encoder(
-        "hidden sizes exchanged",
-        "`gru` is an nn.GRU",
-        (_GRU, _GRU.replace("encoder", "decoder")),
-    ),
-    _encoder("fc for one direction", "`fc` is nn.Linear(2 * encoder_hidden", (_FC, _FC.replace("2 * ", ""))),
-    _encoder("no tanh", "the tanh is missing", _first_state("self.fc(torch.cat([last[0], last[1]], dim=-1))")),
-    _encoder("ReLU", "a ReLU", (_ENCODED, _ENCODED.replace("tanh", "relu"))),
-    _encoder(
+    ("no tanh", GRUEncoder.NO_TANH, _first_state("self.fc(torch.cat([last[0], last[1]], dim=-1))")),
+    ("ReLU", GRUEncoder.RELU, (_ENCODED, _ENCODED.replace("tanh", "relu"))),
+    (
         "tanh before fc",
-        "the tanh comes before `fc`",
+        GRUEncoder.TANH_BEFORE,
         _first_state("self.fc(torch.tanh(torch.cat([last[0], last[1]], dim=-1)))"),
     ),
-    _encoder("backward first", "the backward state comes first", ("[last[0], last[1]]", "[last[1], last[0]]")),
-    _encoder("forward twice", "the forward state stands there twice", ("[last[0], last[1]]", "[last[0], last[0]]")),
-    _encoder(
-        "reshaped",
-        "states of different sentences are mixed",
-        ("torch.cat([last[0], last[1]], dim=-1)", "last.reshape(len(tokens), -1)"),
-    ),
-    _encoder(
-        "last position", "which is padding for the shorter", ("torch.cat([last[0], last[1]], dim=-1)", "outputs[:, -1]")
-    ),
-    _encoder(
+    ("backward first", GRUEncoder.BACKWARD_FIRST, ("[last[0], last[1]]", "[last[1], last[0]]")),
+    ("forward twice", GRUEncoder.FORWARD_TWICE, ("[last[0], last[1]]", "[last[0], last[0]]")),
+    ("reshaped", GRUEncoder.RESHAPED, ("torch.cat([last[0], last[1]], dim=-1)", "last.reshape(len(tokens), -1)")),
+    ("last position", GRUEncoder.LAST_POSITION, ("torch.cat([last[0], last[1]], dim=-1)", "outputs[:, -1]")),
+    (
         "last real token",
-        "the backward direction has read one token only",
+        GRUEncoder.LAST_TOKEN,
         ("torch.cat([last[0], last[1]], dim=-1)", "outputs[torch.arange(len(tokens)), lengths - 1]"),
     ),
-    _encoder(
-        "first token",
-        "the forward direction has read one token only",
-        ("torch.cat([last[0], last[1]], dim=-1)", "outputs[:, 0]"),
-    ),
-    _encoder(
+    ("first token", GRUEncoder.FIRST_TOKEN, ("torch.cat([last[0], last[1]], dim=-1)", "outputs[:, 0]")),
+    (
         "mean of the outputs",
-        "the mean of the outputs",
+        GRUEncoder.MEAN,
         ("torch.cat([last[0], last[1]], dim=-1)", "outputs.sum(1) / lengths[:, None].to(outputs.dtype)"),
     ),
-    _encoder("fc left out", "`fc` is left out", _first_state("torch.tanh(torch.cat([last[0], last[1]], dim=-1))")),
-    _encoder("a dimension too many", "one dimension too many", (_ENCODED, _ENCODED + ".unsqueeze(0)")),
-    _encoder(
-        "exchanged", "hidden and outputs are exchanged", (_ENCODED, _ENCODED.replace("outputs, ", "") + ", outputs")
-    ),
-    _encoder(
-        "directions added",
-        "added up, not put side by side",
-        (_ENCODED, "outputs = sum(outputs.chunk(2, dim=-1))\n        " + _ENCODED),
-    ),
-    _encoder("no dropout", "`dropout` has no effect", (_VECTORS, "vectors = self.embedding(tokens)")),
-    _encoder(
+    ("fc left out", GRUEncoder.NO_FC, _first_state("torch.tanh(torch.cat([last[0], last[1]], dim=-1))")),
+    ("a dimension too many", GRUEncoder.DIMENSION_TOO_MANY, (_ENCODED, _ENCODED + ".unsqueeze(0)")),
+    ("exchanged", GRUEncoder.EXCHANGED, (_ENCODED, _ENCODED.replace("outputs, ", "") + ", outputs")),
+    ("directions added", GRUEncoder.ADDED, (_ENCODED, "outputs = sum(outputs.chunk(2, dim=-1))\n        " + _ENCODED)),
+    ("no dropout", GRUEncoder.NO_DROPOUT, (_VECTORS, "vectors = self.embedding(tokens)")),
+    (
         "dropout on the outputs",
-        "the dropout acts on the outputs",
+        GRUEncoder.DROPOUT_ON_OUTPUTS,
         (_VECTORS, "vectors = self.embedding(tokens)"),
         (_ENCODED, _ENCODED.replace("outputs,", "self.dropout(outputs),")),
     ),
-    _encoder(
-        "dropout in evaluation",
-        "still active in evaluation",
-        ("nn.Dropout(dropout)", "lambda x: F.dropout(x, dropout)"),
-    ),
-    _encoder(
-        "detached",
-        "no gradient reaches the parameter `embedding.weight`",
-        (_VECTORS, _VECTORS.replace("  #", ".detach()  #")),
-    ),
-    _encoder(
+    ("dropout in evaluation", Common.DROPOUT_IN_EVAL, ("nn.Dropout(dropout)", "lambda x: F.dropout(x, dropout)")),
+    ("detached", Common.PARAMETER_UNUSED, (_VECTORS, _VECTORS.replace("  #", ".detach()  #"))),
+    (
         "tokens changed",
-        "`tokens` was changed in place",
+        Common.CHANGED_IN_PLACE,
         (
             _VECTORS,
             "tokens[:] = tokens.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], 1)\n        " + _VECTORS,
@@ -188,95 +163,114 @@ _SCORES = "scores = self.fc2(torch.tanh(self.fc1(pairs))).squeeze(-1)  # (B, m)"
 _WEIGHTS = "return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)"
 
 
-def _attention(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("AdditiveAttention", title, says, *edits)
-
-
 _ATTENTION_MUTANTS = [
-    _attention("nothing returned", "is there a `return`?", (_WEIGHTS, _WEIGHTS.replace("return", "weights ="))),
-    _attention("mask ignored", "the mask is ignored", (_WEIGHTS, "return scores.softmax(dim=-1)")),
-    _attention("mask turned round", "wrong sign", (_WEIGHTS, _WEIGHTS.replace("~mask", "mask"))),
-    _attention(
-        "NaN for an empty row", "NaN", (_WEIGHTS, 'return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)')
-    ),
-    _attention(
+    ("nothing returned", Common.NO_RETURN, (_WEIGHTS, _WEIGHTS.replace("return", "weights ="))),
+    ("mask ignored", AdditiveAttention.MASK_IGNORED, (_WEIGHTS, "return scores.softmax(dim=-1)")),
+    ("mask turned round", AdditiveAttention.MASK_INVERTED, (_WEIGHTS, _WEIGHTS.replace("~mask", "mask"))),
+    ("NaN for an empty row", Common.NAN, (_WEIGHTS, 'return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)')),
+    (
         "equal weights for an empty row",
-        "should be all 0",
+        AdditiveAttention.EMPTY_ROW,
         (_WEIGHTS, "return scores.masked_fill(~mask, lowest).softmax(dim=-1)"),
     ),
-    _attention("filled with 0", "exp(0) is 1", (_WEIGHTS, "return scores.masked_fill(~mask, 0.0).softmax(dim=-1)")),
-    _attention(
+    (
+        "filled with 0",
+        AdditiveAttention.FILLED_WITH_ZERO,
+        (_WEIGHTS, "return scores.masked_fill(~mask, 0.0).softmax(dim=-1)"),
+    ),
+    (
         "filled with a small number",
-        "exp(0) is 1",
+        AdditiveAttention.FILLED_WITH_ZERO,
         (_WEIGHTS, "return scores.masked_fill(~mask, 1e-12).softmax(dim=-1)"),
     ),
-    _attention("filled with -1e4", "not low enough", (_WEIGHTS, _WEIGHTS.replace("lowest", "-1e4"))),
-    _attention("masked afterwards", "no longer sum to 1", (_WEIGHTS, "return scores.softmax(dim=-1) * mask")),
-    _attention(
+    ("filled with -1e4", AdditiveAttention.NOT_LOW_ENOUGH, (_WEIGHTS, _WEIGHTS.replace("lowest", "-1e4"))),
+    ("masked afterwards", AdditiveAttention.MASKED_AFTERWARDS, (_WEIGHTS, "return scores.softmax(dim=-1) * mask")),
+    (
         "first mask for all",
-        "mask of the first sentence",
+        AdditiveAttention.FIRST_MASK,
         (_WEIGHTS, "mask = mask[:1].expand_as(mask)\n        " + _WEIGHTS),
     ),
-    _attention("no tanh", "the tanh is missing", (_SCORES, "scores = self.fc2(self.fc1(pairs)).squeeze(-1)")),
-    _attention("ReLU", "a ReLU", (_SCORES, _SCORES.replace("tanh", "relu"))),
-    _attention(
-        "tanh at the end", "after `fc2`", (_SCORES, "scores = torch.tanh(self.fc2(self.fc1(pairs))).squeeze(-1)")
+    ("no tanh", AdditiveAttention.NO_TANH, (_SCORES, "scores = self.fc2(self.fc1(pairs)).squeeze(-1)")),
+    ("ReLU", AdditiveAttention.RELU, (_SCORES, _SCORES.replace("tanh", "relu"))),
+    ("sigmoid for the tanh", AdditiveAttention.SIGMOID, (_SCORES, _SCORES.replace("tanh", "sigmoid"))),
+    (
+        "a second tanh",
+        AdditiveAttention.SECOND_TANH,
+        (_SCORES, "scores = torch.tanh(self.fc2(torch.tanh(self.fc1(pairs)))).squeeze(-1)"),
     ),
-    _attention(
+    (
+        "masked afterwards, divided by what is left",
+        AdditiveAttention.RENORMALISED,
+        (
+            _WEIGHTS,
+            "weights = scores.softmax(dim=-1) * mask\n"
+            "        return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)",
+        ),
+    ),
+    (
+        "padding not quite 0",
+        AdditiveAttention.PADDING_NOT_ZERO,
+        (_WEIGHTS, "return (" + _WEIGHTS.removeprefix("return ") + " + 1e-9 * ~mask)"),
+    ),
+    ("squeezed whatever the sizes", Unexplained.SHAPE, (_SCORES, _SCORES.replace("squeeze(-1)", "squeeze()"))),
+    (
+        "tanh at the end",
+        AdditiveAttention.TANH_AFTER,
+        (_SCORES, "scores = torch.tanh(self.fc2(self.fc1(pairs))).squeeze(-1)"),
+    ),
+    (
         "output first",
-        "the output comes first",
+        AdditiveAttention.OUTPUT_FIRST,
         (_PAIRS, "pairs = torch.cat([encoder_outputs, hidden.unsqueeze(1).expand(-1, m, -1)], dim=-1)"),
     ),
-    _attention("no softmax", "the softmax is missing", (_WEIGHTS, "return scores")),
-    _attention("masked, no softmax", "the softmax is missing", (_WEIGHTS, "return scores.masked_fill(~mask, 0.0)")),
-    _attention("softmax over the batch", "over the batch", (_WEIGHTS, _WEIGHTS.replace("dim=-1", "dim=0"))),
-    _attention(
+    ("no softmax", AdditiveAttention.NO_SOFTMAX, (_WEIGHTS, "return scores")),
+    ("masked, no softmax", AdditiveAttention.NO_SOFTMAX, (_WEIGHTS, "return scores.masked_fill(~mask, 0.0)")),
+    ("softmax over the batch", AdditiveAttention.SOFTMAX_OVER_BATCH, (_WEIGHTS, _WEIGHTS.replace("dim=-1", "dim=0"))),
+    (
         "softmax over one number",
-        "one number only",
+        AdditiveAttention.SOFTMAX_OVER_ONE,
         (_SCORES, _SCORES.replace(".squeeze(-1)", "")),
         (_WEIGHTS, "return scores.softmax(dim=-1).squeeze(-1).masked_fill(~mask, 0.0)"),
     ),
-    _attention("not squeezed", "(B, m, 1)", (_WEIGHTS, _WEIGHTS + ".unsqueeze(-1)")),
-    _attention("a row", "(B, 1, m)", (_WEIGHTS, _WEIGHTS + ".unsqueeze(1)")),
-    _attention("log-softmax", "log-weights", (_WEIGHTS, _WEIGHTS.replace("softmax", "log_softmax"))),
-    _attention("sigmoid", "a sigmoid", (_WEIGHTS, "return scores.sigmoid() * mask")),
-    _attention(
-        "scaled", "needs no scale", (_WEIGHTS, "scores = scores / self.fc1.out_features**0.5\n        " + _WEIGHTS)
+    ("not squeezed", AdditiveAttention.COLUMN, (_WEIGHTS, _WEIGHTS + ".unsqueeze(-1)")),
+    ("a row", AdditiveAttention.ROW, (_WEIGHTS, _WEIGHTS + ".unsqueeze(1)")),
+    ("log-softmax", AdditiveAttention.LOG_SOFTMAX, (_WEIGHTS, _WEIGHTS.replace("softmax", "log_softmax"))),
+    ("sigmoid", AdditiveAttention.SIGMOID_WEIGHTS, (_WEIGHTS, "return scores.sigmoid() * mask")),
+    (
+        "scaled",
+        AdditiveAttention.SCALED,
+        (_WEIGHTS, "scores = scores / self.fc1.out_features**0.5\n        " + _WEIGHTS),
     ),
-    _attention(
+    (
         "states mixed",
-        "states of different sentences are mixed",
+        AdditiveAttention.STATES_MIXED,
         (_PAIRS, "pairs = torch.cat([hidden.repeat(m, 1).view(-1, m, hidden.shape[1]), encoder_outputs], dim=-1)"),
     ),
-    _attention(
+    (
         "first state for all",
-        "state of the first sentence",
+        AdditiveAttention.FIRST_STATE,
         (_PAIRS, "hidden = hidden[:1].expand_as(hidden)\n        " + _PAIRS),
     ),
-    _attention("first weights for all", "weights of the first sentence", (_WEIGHTS, _WEIGHTS + "[:1].expand_as(mask)")),
-    _attention(
+    ("first weights for all", AdditiveAttention.FIRST_WEIGHTS, (_WEIGHTS, _WEIGHTS + "[:1].expand_as(mask)")),
+    (
         "state not used",
-        "the decoder's state is not used",
+        AdditiveAttention.STATE_UNUSED,
         (_PAIRS, "hidden = torch.zeros_like(hidden)\n        " + _PAIRS),
     ),
-    _attention("bias in fc2", "`fc2.bias` should not be there", (_FC2, "self.fc2 = nn.Linear(decoder_hidden, 1)")),
-    _attention(
-        "fc2 too wide",
-        "`fc2` is nn.Linear(decoder_hidden, 1",
-        (_FC2, "self.fc2 = nn.Linear(decoder_hidden, decoder_hidden, bias=False)"),
-    ),
-    _attention("one direction", "`fc1` is nn.Linear(decoder_hidden + 2", (_FC1, _FC1.replace("2 * ", ""))),
-    _attention("detached", "cut off", (_WEIGHTS, _WEIGHTS + ".detach()")),
-    _attention(
+    ("bias in fc2", AdditiveAttention.BIAS, (_FC2, "self.fc2 = nn.Linear(decoder_hidden, 1)")),
+    ("fc2 too wide", AdditiveAttention.FC2, (_FC2, "self.fc2 = nn.Linear(decoder_hidden, decoder_hidden, bias=False)")),
+    ("one direction", AdditiveAttention.FC1, (_FC1, _FC1.replace("2 * ", ""))),
+    ("detached", Common.CUT_OFF, (_WEIGHTS, _WEIGHTS + ".detach()")),
+    (
         "outputs detached",
-        "no gradient reaches `encoder_outputs`",
+        Common.INPUT_CUT_OFF,
         (_PAIRS, _PAIRS.replace("encoder_outputs]", "encoder_outputs.detach()]")),
     ),
-    _attention("float32 only", "keep dtype torch.float64", (_WEIGHTS, _WEIGHTS + ".float()")),
-    _attention("made on the CPU", "on a GPU", (_WEIGHTS, _WEIGHTS + " + torch.zeros(m, dtype=scores.dtype)")),
-    _attention(
+    ("float32 only", Common.WRONG_DTYPE, (_WEIGHTS, _WEIGHTS + ".float()")),
+    ("made on the CPU", Common.MADE_ON_CPU, (_WEIGHTS, _WEIGHTS + " + torch.zeros(m, dtype=scores.dtype)")),
+    (
         "outputs changed",
-        "`encoder_outputs` was changed in place",
+        Common.CHANGED_IN_PLACE,
         (_PAIRS, "encoder_outputs.mul_(mask.unsqueeze(-1))\n        " + _PAIRS),
     ),
 ]
@@ -332,130 +326,124 @@ _LOGITS = "logits = self.fc(torch.cat([hidden, context, vector], dim=-1))"
 _STEP = "return logits, hidden, weights"
 
 
-def _decoder(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("GRUDecoder", title, says, *edits)
-
-
 _DECODER_MUTANTS = [
-    _decoder("nothing returned", "is there a `return`?", (_STEP, "result = logits, hidden, weights")),
-    _decoder("no weights returned", "return 3 things", (_STEP, "return logits, hidden")),
-    _decoder("another order", "the results are in another order", (_STEP, "return logits, weights, hidden")),
-    _decoder(
+    ("nothing returned", Common.NO_RETURN, (_STEP, "result = logits, hidden, weights")),
+    ("no weights returned", GRUDecoder.NOT_THREE, (_STEP, "return logits, hidden")),
+    ("another order", GRUDecoder.ORDER, (_STEP, "return logits, weights, hidden")),
+    (
         "attends with the new state",
-        "the state after the GRU",
+        GRUDecoder.LOOKS_TOO_LATE,
         (_STEP, "return logits, hidden, self.attention(hidden, encoder_outputs, mask)"),
     ),
-    _decoder("mask lost", "the mask does not reach", (_ATTEND, _ATTEND.replace(", mask)", ", torch.ones_like(mask))"))),
-    _decoder("mask turned round", "with the wrong sign", (_ATTEND, _ATTEND.replace(", mask)", ", ~mask)"))),
-    _decoder("mask forgotten", "missing 1 required positional argument", (_ATTEND, _ATTEND.replace(", mask)", ")"))),
-    _decoder("plain mean", "plain mean", (_CONTEXT, "context = encoder_outputs.mean(dim=1)")),
-    _decoder("plain sum", "plain sum", (_CONTEXT, "context = encoder_outputs.sum(dim=1)")),
-    _decoder(
+    ("mask lost", GRUDecoder.MASK_LOST, (_ATTEND, _ATTEND.replace(", mask)", ", torch.ones_like(mask))"))),
+    ("mask turned round", GRUDecoder.MASK_INVERTED, (_ATTEND, _ATTEND.replace(", mask)", ", ~mask)"))),
+    ("mask forgotten", Unexplained.RAISED, (_ATTEND, _ATTEND.replace(", mask)", ")"))),
+    (
+        "squeezed whatever the sizes",
+        GRUDecoder.SQUEEZED,
+        (_CONTEXT, "context = (weights.unsqueeze(1) @ encoder_outputs).squeeze()"),
+    ),
+    (
+        "embedding's sizes exchanged",
+        GRUDecoder.EMBEDDING,
+        ("nn.Embedding(vocab_size, embed_dim)", "nn.Embedding(embed_dim, vocab_size)"),
+    ),
+    ("ReLU at the end", GRUDecoder.RELU, (_STEP, "return logits.relu(), hidden, weights")),
+    ("logits unsqueezed", GRUDecoder.LOGITS_SHAPE, (_STEP, "return logits.unsqueeze(1), hidden, weights")),
+    ("plain mean", GRUDecoder.PLAIN_MEAN, (_CONTEXT, "context = encoder_outputs.mean(dim=1)")),
+    ("plain sum", GRUDecoder.PLAIN_SUM, (_CONTEXT, "context = encoder_outputs.sum(dim=1)")),
+    (
         "best output only",
-        "with the largest weight",
+        GRUDecoder.BEST_ONLY,
         (_CONTEXT, "context = encoder_outputs[torch.arange(len(token)), weights.argmax(-1)]"),
     ),
-    _decoder("last output", "last output", (_CONTEXT, "context = encoder_outputs[:, -1]")),
-    _decoder(
+    ("last output", GRUDecoder.LAST_OUTPUT, (_CONTEXT, "context = encoder_outputs[:, -1]")),
+    (
         "averaged again",
-        "their sum is the average already",
+        GRUDecoder.AVERAGED,
         (_CONTEXT, "context = (weights.unsqueeze(-1) * encoder_outputs).mean(dim=1)"),
     ),
-    _decoder(
+    (
         "first weights for all",
-        "the weights of the first sentence",
+        GRUDecoder.FIRST_WEIGHTS,
         (_CONTEXT, "context = (weights[:1].unsqueeze(1) @ encoder_outputs).squeeze(1)"),
     ),
-    _decoder(
-        "first outputs for all", "outputs of the first sentence", (_CONTEXT, "context = weights @ encoder_outputs[0]")
-    ),
-    _decoder(
+    ("first outputs for all", GRUDecoder.FIRST_OUTPUTS, (_CONTEXT, "context = weights @ encoder_outputs[0]")),
+    (
         "softmax twice",
-        "second softmax",
+        GRUDecoder.SOFTMAX_TWICE,
         (_CONTEXT, "context = (weights.softmax(-1).unsqueeze(1) @ encoder_outputs).squeeze(1)"),
     ),
-    _decoder(
+    (
         "context before vector",
-        "the context comes before the token vector",
+        GRUDecoder.CONTEXT_FIRST,
         (_CELL, _CELL.replace("[vector, context]", "[context, vector]")),
     ),
-    _decoder("no memory", "starts from zeros", (_CELL, "hidden = self.gru(torch.cat([vector, context], dim=-1))")),
-    _decoder(
+    ("no memory", GRUDecoder.NO_MEMORY, (_CELL, "hidden = self.gru(torch.cat([vector, context], dim=-1))")),
+    (
         "old state returned",
-        "the state that came in",
+        GRUDecoder.OLD_STATE_RETURNED,
         (_CELL, _CELL.replace("hidden =", "new =")),
         (_LOGITS, _LOGITS.replace("[hidden", "[new")),
     ),
-    _decoder(
+    (
         "old state into fc",
-        "`fc` sees the old state",
+        GRUDecoder.OLD_STATE_SPOKEN,
         (_CELL, "old = hidden\n        " + _CELL),
         (_LOGITS, _LOGITS.replace("[hidden", "[old")),
     ),
-    _decoder(
-        "another order into fc",
-        "[new hidden; context; vector], in this order",
-        (_LOGITS, _LOGITS.replace("context, vector", "vector, context")),
-    ),
-    _decoder(
+    ("another order into fc", GRUDecoder.FC_ORDER, (_LOGITS, _LOGITS.replace("context, vector", "vector, context"))),
+    (
         "vector first into fc",
-        "[new hidden; context; vector], in this order",
+        GRUDecoder.FC_ORDER,
         (_LOGITS, "logits = self.fc(torch.cat([vector, hidden, context], dim=-1))"),
     ),
-    _decoder(
+    (
         "context first into fc",
-        "[new hidden; context; vector], in this order",
+        GRUDecoder.FC_ORDER,
         (_LOGITS, "logits = self.fc(torch.cat([context, hidden, vector], dim=-1))"),
     ),
-    _decoder(
+    (
         "fc sees the state alone",
-        "`fc` is nn.Linear(decoder_hidden + 2",
+        GRUDecoder.FC,
         ("nn.Linear(decoder_hidden + context_dim + embed_dim, vocab_size)", "nn.Linear(decoder_hidden, vocab_size)"),
         (_LOGITS, "logits = self.fc(hidden)"),
     ),
-    _decoder(
+    (
         "gru sees the vector alone",
-        "`gru` is nn.GRUCell",
+        GRUDecoder.GRU,
         ("nn.GRUCell(embed_dim + context_dim,", "nn.GRUCell(embed_dim,"),
         (_CELL, "hidden = self.gru(vector, hidden)"),
     ),
-    _decoder("a whole GRU", "`gru` is nn.GRUCell", ("nn.GRUCell(", "nn.GRU(")),
-    _decoder("an RNN cell", "`gru` is nn.GRUCell", ("nn.GRUCell(", "nn.RNNCell(")),
-    _decoder(
+    ("a whole GRU", GRUDecoder.GRU, ("nn.GRUCell(", "nn.GRU(")),
+    ("an RNN cell", GRUDecoder.GRU, ("nn.GRUCell(", "nn.RNNCell(")),
+    (
         "attention for the wrong sizes",
-        "`attention` is AdditiveAttention",
+        GRUDecoder.ATTENTION,
         ("AdditiveAttention(encoder_hidden, decoder_hidden)", "AdditiveAttention(context_dim, decoder_hidden)"),
     ),
-    _decoder("softmax", "probabilities are returned", (_STEP, "return logits.softmax(-1), hidden, weights")),
-    _decoder(
-        "log-softmax", "log-probabilities are returned", (_STEP, "return logits.log_softmax(-1), hidden, weights")
-    ),
-    _decoder("tanh at the end", "a tanh follows", (_STEP, "return logits.tanh(), hidden, weights")),
-    _decoder("weights as a row", "the weights are (B, m)", (_STEP, "return logits, hidden, weights.unsqueeze(1)")),
-    _decoder(
-        "state unsqueezed", "the state is (B, decoder_hidden)", (_STEP, "return logits, hidden.unsqueeze(0), weights")
-    ),
-    _decoder("no dropout", "`dropout` has no effect", (_EMBED, "vector = self.embedding(token)")),
-    _decoder(
-        "dropout in evaluation",
-        "still active in evaluation",
-        ("nn.Dropout(dropout)", "lambda x: F.dropout(x, dropout)"),
-    ),
-    _decoder("two vectors", "before the dropout", (_LOGITS, _LOGITS.replace("vector]", "self.embedding(token)]"))),
-    _decoder(
+    ("softmax", GRUDecoder.PROBABILITIES, (_STEP, "return logits.softmax(-1), hidden, weights")),
+    ("log-softmax", GRUDecoder.LOG_PROBABILITIES, (_STEP, "return logits.log_softmax(-1), hidden, weights")),
+    ("tanh at the end", GRUDecoder.TANH, (_STEP, "return logits.tanh(), hidden, weights")),
+    ("weights as a row", GRUDecoder.WEIGHTS_SHAPE, (_STEP, "return logits, hidden, weights.unsqueeze(1)")),
+    ("state unsqueezed", GRUDecoder.HIDDEN_SHAPE, (_STEP, "return logits, hidden.unsqueeze(0), weights")),
+    ("no dropout", GRUDecoder.NO_DROPOUT, (_EMBED, "vector = self.embedding(token)")),
+    ("dropout in evaluation", Common.DROPOUT_IN_EVAL, ("nn.Dropout(dropout)", "lambda x: F.dropout(x, dropout)")),
+    ("two vectors", GRUDecoder.VECTOR_BEFORE_DROPOUT, (_LOGITS, _LOGITS.replace("vector]", "self.embedding(token)]"))),
+    (
         "weights detached",
-        "the weights are cut off",
+        GRUDecoder.WEIGHTS_CUT_OFF,
         (_CONTEXT, "context = (weights.detach().unsqueeze(1) @ encoder_outputs).squeeze(1)"),
     ),
-    _decoder(
+    (
         "context detached",
-        "no gradient reaches `encoder_outputs`",
+        Common.INPUT_CUT_OFF,
         (_CONTEXT, "context = (weights.unsqueeze(1) @ encoder_outputs).squeeze(1).detach()"),
     ),
-    _decoder("all detached", "cut off from the graph", (_STEP, "return logits.detach(), hidden.detach(), weights")),
-    _decoder(
+    ("all detached", Common.CUT_OFF, (_STEP, "return logits.detach(), hidden.detach(), weights")),
+    (
         "state changed",
-        "`hidden` was changed in place",
+        Common.CHANGED_IN_PLACE,
         (
             _CELL,
             """new = self.gru(torch.cat([vector, context], dim=-1), hidden)
@@ -517,29 +505,27 @@ _NEXT = "token = target[:, t] if use_truth else logits.argmax(dim=-1)"
 _STACK = "return torch.stack(steps, dim=1)"
 
 
-def _seq2seq(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("Seq2Seq", title, says, *edits)
-
-
 _SEQ2SEQ_MUTANTS = [
-    _seq2seq("nothing returned", "is there a `return`?", (_STACK, _STACK.removeprefix("return "))),
-    _seq2seq("choice reversed", "the choice is reversed", (_CHOICE, _CHOICE.replace("<", ">="))),
-    _seq2seq("always the truth", "the true token is always fed", (_NEXT, "token = target[:, t]")),
-    _seq2seq("always its own", "the decoder's own is always fed", (_NEXT, "token = logits.argmax(dim=-1)")),
-    _seq2seq("from position 0", "position 0 is scored", (_LOOP, "for t in range(target.shape[1]):")),
-    _seq2seq(
+    ("nothing returned", Common.NO_RETURN, (_STACK, _STACK.removeprefix("return "))),
+    ("choice reversed", Seq2Seq.REVERSED, (_CHOICE, _CHOICE.replace("<", ">="))),
+    ("always the truth", Seq2Seq.ALWAYS_TRUTH, (_NEXT, "token = target[:, t]")),
+    ("always its own", Seq2Seq.ALWAYS_OWN, (_NEXT, "token = logits.argmax(dim=-1)")),
+    ("from position 0", Seq2Seq.SOS_SCORED, (_LOOP, "for t in range(target.shape[1]):")),
+    (
         "from position 0, first cut off",
-        "position 0 is scored",
+        Seq2Seq.SOS_SCORED,
         (_LOOP, "for t in range(target.shape[1]):"),
         (_STACK, _STACK + "[:, 1:]"),
     ),
-    _seq2seq("one step short", "position 0 is scored", (_LOOP, "for t in range(target.shape[1] - 1):")),
-    _seq2seq(
-        "zeros in front", "logits of zeros", (_STACK, "steps.insert(0, torch.zeros_like(steps[0]))\n        " + _STACK)
+    ("one step short", Seq2Seq.SOS_SCORED, (_LOOP, "for t in range(target.shape[1] - 1):")),
+    (
+        "zeros in front",
+        Seq2Seq.ZEROS_IN_FRONT,
+        (_STACK, "steps.insert(0, torch.zeros_like(steps[0]))\n        " + _STACK),
     ),
-    _seq2seq(
+    (
         "the answer is fed",
-        "only to copy",
+        Seq2Seq.FED_THE_ANSWER,
         (
             _WRITE,
             "token = target[:, t] if torch.rand((), generator=generator) < teacher_forcing else token\n            "
@@ -548,96 +534,120 @@ _SEQ2SEQ_MUTANTS = [
         (_CHOICE, ""),
         (_NEXT, "token = logits.argmax(dim=-1)"),
     ),
-    _seq2seq(
-        "state not carried", "the state is not handed", (_WRITE, _WRITE.replace("logits, hidden, _", "logits, _, _"))
-    ),
-    _seq2seq("mask all True", "the mask is all True", (_REAL, "mask = torch.ones_like(source, dtype=torch.bool)")),
-    _seq2seq("mask by token", "made of `source != 1`", (_REAL, "mask = source != 1")),
-    _seq2seq("mask turned round", "the mask has the wrong sign", (_REAL, _REAL.replace("<", ">="))),
-    _seq2seq("mask one too long", "positions 0 to length - 1", (_REAL, _REAL.replace("<", "<="))),
-    _seq2seq(
+    ("state not carried", Seq2Seq.NOT_CARRIED, (_WRITE, _WRITE.replace("logits, hidden, _", "logits, _, _"))),
+    ("mask all True", Seq2Seq.MASK_ALL_TRUE, (_REAL, "mask = torch.ones_like(source, dtype=torch.bool)")),
+    ("mask by token", Seq2Seq.MASK_BY_NUMBER, (_REAL, "mask = source != 1")),
+    ("mask turned round", Seq2Seq.MASK_INVERTED, (_REAL, _REAL.replace("<", ">="))),
+    ("mask one too long", Seq2Seq.MASK_TOO_LONG, (_REAL, _REAL.replace("<", "<="))),
+    (
         "mask one too short",
-        "misses the last real token",
+        Seq2Seq.MASK_TOO_SHORT,
         (_REAL, _REAL.replace("lengths.unsqueeze(1)", "(lengths - 1).unsqueeze(1)")),
     ),
-    _seq2seq(
+    (
         "first mask for all",
-        "mask of the first sentence",
+        Seq2Seq.FIRST_MASK,
         (_REAL, "mask = (torch.arange(source.shape[1]) < lengths[0]).expand_as(source)"),
     ),
-    _seq2seq("mask on the CPU", "on a GPU", (_REAL, _REAL.replace(", device=source.device", ""))),
-    _seq2seq("starts from zeros", "starts from zeros", (_READ, _READ + "\n        hidden = torch.zeros_like(hidden)")),
-    _seq2seq("stacked first", "(n - 1, B, vocab_size)", (_STACK, "return torch.stack(steps)")),
-    _seq2seq("stacked last", "(B, vocab_size, n - 1)", (_STACK, "return torch.stack(steps, dim=-1)")),
-    _seq2seq("put end to end", "end to end", (_STACK, "return torch.cat(steps)")),
-    _seq2seq("put side by side", "side by side", (_STACK, "return torch.cat(steps, dim=1)")),
-    _seq2seq("last step only", "only the last step", (_STACK, "return logits")),
-    _seq2seq("tokens", "tokens are returned", (_STACK, _STACK + ".argmax(dim=-1)")),
-    _seq2seq("log-probabilities", "log-probabilities", (_STACK, _STACK + ".log_softmax(dim=-1)")),
-    _seq2seq("argmin", "least likely", (_NEXT, _NEXT.replace("argmax", "argmin"))),
-    _seq2seq("best over the batch", "over the batch", (_NEXT, _NEXT.replace("dim=-1", "dim=0"))),
-    _seq2seq("best of all", "one number for the whole batch", (_NEXT, _NEXT.replace("dim=-1", ""))),
-    _seq2seq("a sentence for the first tokens", "a row of `target`", (_FIRST, "token = target[0]")),
-    _seq2seq(
-        "a sentence for the true tokens", "a row of `target`", (_NEXT, _NEXT.replace("target[:, t]", "target[t]"))
+    ("mask on the CPU", Common.MADE_ON_CPU, (_REAL, _REAL.replace(", device=source.device", ""))),
+    ("starts from zeros", Seq2Seq.FROM_ZEROS, (_READ, _READ + "\n        hidden = torch.zeros_like(hidden)")),
+    ("stacked first", Seq2Seq.STACKED_FIRST, (_STACK, "return torch.stack(steps)")),
+    ("stacked last", Seq2Seq.STACKED_LAST, (_STACK, "return torch.stack(steps, dim=-1)")),
+    ("put end to end", Seq2Seq.END_TO_END, (_STACK, "return torch.cat(steps)")),
+    ("put side by side", Seq2Seq.SIDE_BY_SIDE, (_STACK, "return torch.cat(steps, dim=1)")),
+    ("last step only", Seq2Seq.LAST_STEP_ONLY, (_STACK, "return logits")),
+    ("tokens", Seq2Seq.TOKENS, (_STACK, _STACK + ".argmax(dim=-1)")),
+    ("probabilities", Seq2Seq.PROBABILITIES, (_STACK, _STACK + ".softmax(dim=-1)")),
+    ("last step missing", Seq2Seq.STEP_MISSING, (_LOOP, "for t in range(1, target.shape[1] - 1):")),
+    ("the first token again and again", Seq2Seq.ALWAYS_SOS, (_NEXT, "")),
+    ("tokens as a column", Seq2Seq.OTHER_TOKENS, (_FIRST, "token = target[:, :1]")),
+    (
+        "its own token drawn",
+        Seq2Seq.SAMPLED,
+        (_NEXT, _NEXT.replace("logits.argmax(dim=-1)", "torch.multinomial(logits.softmax(-1), 1)[:, 0]")),
     ),
-    _seq2seq(
+    (
+        "choices that repeat",
+        Seq2Seq.REPEATS,
+        (_FIRST, _FIRST + "\n        drawn = torch.rand(20, generator=generator)"),
+        (_CHOICE, "use_truth = drawn[t % 20] < teacher_forcing"),
+    ),
+    (
+        "a seed drawn inside",
+        Seq2Seq.SEEDED_ANEW,
+        (_FIRST, _FIRST + "\n        generator = generator and generator.manual_seed(0)"),
+    ),
+    ("log-probabilities", Seq2Seq.LOG_PROBABILITIES, (_STACK, _STACK + ".log_softmax(dim=-1)")),
+    ("argmin", Seq2Seq.LEAST_LIKELY, (_NEXT, _NEXT.replace("argmax", "argmin"))),
+    ("best over the batch", Seq2Seq.BEST_OVER_BATCH, (_NEXT, _NEXT.replace("dim=-1", "dim=0"))),
+    ("best of all", Seq2Seq.BEST_OF_ALL, (_NEXT, _NEXT.replace("dim=-1", ""))),
+    (
         "sentences for tokens",
-        "a row of `target`",
+        Seq2Seq.ROW_OF_TARGET,
         (_FIRST, "token = target[0]"),
         (_LOOP, "for t in range(1, target.shape[0]):"),
         (_NEXT, _NEXT.replace("target[:, t]", "target[t]")),
     ),
-    _seq2seq(
-        "generator ignored", "pass `generator=generator`", (_CHOICE, _CHOICE.replace(", generator=generator", ""))
-    ),
-    _seq2seq(
+    ("generator ignored", Seq2Seq.GENERATOR_IGNORED, (_CHOICE, _CHOICE.replace(", generator=generator", ""))),
+    (
         "Python's chance",
-        "pass `generator=generator`",
+        Seq2Seq.GENERATOR_IGNORED,
         (_FIRST, _FIRST + "\n        import random"),
         (_CHOICE, "use_truth = random.random() < teacher_forcing"),
     ),
-    _seq2seq(
+    (
         "fixed seed",
-        "is there a fixed seed inside",
+        Seq2Seq.SEEDED_INSIDE,
         (_FIRST, _FIRST + "\n        generator = generator or torch.Generator().manual_seed(0)"),
     ),
-    _seq2seq(
+    (
         "half and half",
-        "the true token was fed in",
+        Seq2Seq.OTHER_SHARE,
         (_CHOICE, _CHOICE.replace("teacher_forcing", "(1.0 if teacher_forcing == 1 else 0.5 * bool(teacher_forcing))")),
     ),
-    _seq2seq(
+    (
         "one choice for all",
-        "choose anew at each step",
+        Seq2Seq.CHOSEN_ONCE,
         (_FIRST, _FIRST + "\n        " + _CHOICE),
         ("            " + _CHOICE + "\n", ""),
     ),
-    _seq2seq(
+    (
         "encoder detached",
-        "no gradient reaches the parameter `encoder.table`",
+        Common.PARAMETER_UNUSED,
         (_READ, _READ + "\n        outputs, hidden = outputs.detach(), hidden.detach()"),
     ),
-    _seq2seq(
-        "state detached", "the gradient of the parameter", (_WRITE, _WRITE + "\n            hidden = hidden.detach()")
-    ),
-    _seq2seq(
+    ("state detached", Common.WRONG_GRADIENT, (_WRITE, _WRITE + "\n            hidden = hidden.detach()")),
+    (
         "parts in a list",
-        "the attribute `encoder` is missing",
+        Seq2Seq.PARTS_HIDDEN,
         (_PARTS, "self.parts = [encoder, decoder]"),
         ("self.encoder(", "self.parts[0]("),
         ("self.decoder(", "self.parts[1]("),
     ),
-    _seq2seq(
+    (
         "target changed",
-        "`target` was changed in place",
+        Common.CHANGED_IN_PLACE,
         (
             _NEXT,
             "if not use_truth:\n                target[:, t] = logits.argmax(dim=-1)\n            token = target[:, t]",
         ),
     ),
-    _seq2seq(
-        "lengths forgotten", "missing 1 required positional argument", (_READ, "outputs, hidden = self.encoder(source)")
+    ("lengths forgotten", Unexplained.RAISED, (_READ, "outputs, hidden = self.encoder(source)")),
+]
+_PUBLISHED = [
+    edit(
+        "Seq2Seq",
+        "a sentence for the first tokens",
+        Seq2Seq.ROW_OF_TARGET,
+        (_FIRST, "token = target[0]"),
+        published="`target[0]` for the first tokens",
+    ),
+    edit(
+        "Seq2Seq",
+        "a sentence for the true tokens",
+        Seq2Seq.ROW_OF_TARGET,
+        (_NEXT, _NEXT.replace("target[:, t]", "target[t]")),
+        published="`target[t]` for the true tokens",
     ),
 ]
 _SEQ2SEQ_VARIANTS = [
@@ -687,131 +697,276 @@ _SEQ2SEQ_VARIANTS = [
     ),
 ]
 
-# ---- fix_teacher_forcing
+# ---- check_teacher_forcing
 
-_FVECTOR = "vector = decoder.dropout(decoder.embedding(token)).unsqueeze(0)  # (1, B, embed_dim)"
-_FCONTEXT = "context = context.permute(1, 0, 2)"
-_FCELL = "hidden = decoder.gru(torch.cat([vector, context], dim=-1).squeeze(0), hidden)"
-_FLOGITS = "logits = decoder.fc(torch.cat([hidden.unsqueeze(0), context, vector], dim=-1)).squeeze(0)"
-_FGUESS = "guess = logits.argmax(dim=-1)"
-_FCHOICE = "use_truth = torch.rand((), generator=generator) < teacher_forcing"
-_FNEXT = "token = target[:, t] if use_truth else guess"
-_FWEIGHTS = "weights = decoder.attention(hidden, encoder_outputs, mask)"
+_COMPARED = """        assert_close(got, right, msg=f"wrong logits with teacher_forcing={share}")"""
+_PULLED = """        assert_close(*gradients, msg="wrong gradients")"""
+_RUN = "logits = model(source, lengths, given, share, generator)"
+_CAUGHT = "except Exception as error:"
+_SHARE = 'assert 0 < share < 0.3, f"with teacher_forcing=0.1 the share of true tokens is {share:.2f}"'
+_SAME = 'assert torch.equal(choices[0], choices[1]), "the same seed gives other choices"'
+_OTHER = 'assert not torch.equal(choices[0], choices[2]), "another seed gives the same choices"'
 
-
-def _fix(title: str, says: str, *edits: tuple[str, str]) -> Answer:
-    return edit("fix_teacher_forcing", title, says, *edits)
-
-
-_FIX_MUTANTS = [
-    _fix("nothing returned", "is there a `return`?", (_STACK, _STACK.removeprefix("return "))),
-    _fix("choice left reversed", "the choice is reversed", (_FNEXT, "token = guess if use_truth else target[:, t]")),
-    _fix("guess left unassigned", "'best' is not defined", (_FNEXT, "token = target[:, t] if use_truth else best")),
-    _fix(
-        "cat left on a tensor",
-        "has no attribute 'cat'",
-        (_FCELL, _FCELL.replace("torch.cat([vector,", "vector.cat([vector,")),
+_TEST_EDITS = [
+    ("no chances", check_teacher_forcing.MISSES_GENERATOR, (_SAME, ""), (_OTHER, "")),
+    ("no share", check_teacher_forcing.MISSES_CHOICE, (_SHARE, "")),
+    ("no gradients", check_teacher_forcing.MISSES_EFFECTS, (_PULLED, "")),
+    (
+        "no padding",
+        check_teacher_forcing.MISSES_MASK,
+        ("torch.tensor([3, 5, 2])", "torch.tensor([5, 5, 5])"),
+        ("source[:, 0] = 1", "source[:, 0] = 2"),
     ),
-    _fix("permuted context left thrown away", "Sizes of tensors must match", (_FCONTEXT, "context.permute(1, 0, 2)")),
-    _fix("position 0 left scored", "position 0 is scored", (_LOOP, "for t in range(target.shape[1]):")),
-    _fix(
-        "position 0 scored, then cut off",
-        "position 0 is scored",
-        (_LOOP, "for t in range(target.shape[1]):"),
-        (_STACK, _STACK + "[:, 1:]"),
-    ),
-    _fix("one step short", "position 0 is scored", (_LOOP, "for t in range(target.shape[1] - 1):")),
-    _fix("always the truth", "the true token is always fed", (_FNEXT, "token = target[:, t]")),
-    _fix("always its own", "the decoder's own is always fed", (_FNEXT, "token = guess")),
-    _fix("reshaped instead of squeezed", "stack them along dimension 1", (_STACK, "return torch.stack(steps)")),
-    _fix("argmin", "least likely", (_FGUESS, "guess = logits.argmin(dim=-1)")),
-    _fix("guess over the batch", "over the batch", (_FGUESS, "guess = logits.argmax(dim=0)")),
-    _fix("a sentence for the true tokens", "a row of `target`", (_FNEXT, _FNEXT.replace("target[:, t]", "target[t]"))),
-    _fix(
-        "dropout left out",
-        "the decoder's dropout is left out",
-        (_FVECTOR, "vector = decoder.embedding(token).unsqueeze(0)"),
-    ),
-    _fix(
-        "state not carried",
-        "the state is not handed",
-        (_FCELL, _FCELL.replace("hidden = decoder", "state = decoder")),
-        (_FLOGITS, _FLOGITS.replace("[hidden.", "[state.")),
-    ),
-    _fix("generator ignored", "pass `generator=generator`", (_FCHOICE, _FCHOICE.replace(", generator=generator", ""))),
-    _fix(
-        "one choice for all",
-        "choose anew at each step",
-        (_FIRST, _FIRST + "\n    " + _FCHOICE),
-        ("        " + _FCHOICE + "\n", ""),
-    ),
-    _fix(
-        "threshold fixed",
-        "the true token was fed in",
+    (
+        "the first step alone",
+        check_teacher_forcing.MISSES_POSITIONS,
         (
-            _FCHOICE,
-            _FCHOICE.replace("teacher_forcing", "(1.0 if teacher_forcing == 1 else 0.5 * bool(teacher_forcing))"),
+            _COMPARED,
+            f"        assert got.shape == right.shape\n        got, right = got[:, :1], right[:, :1]\n{_COMPARED}",
         ),
     ),
-    _fix("detached", "cut off from the graph", (_STACK, _STACK + ".detach()")),
-    _fix("hidden detached", "the gradient with respect to", (_FGUESS, _FGUESS + "\n        hidden = hidden.detach()")),
+    (
+        "compared where it is forced",
+        check_teacher_forcing.MISSES_GUESS,
+        (_COMPARED, "        if not share:\n            continue\n" + _COMPARED),
+        ("torch.stack(fed[1:]) < 6", "torch.stack(fed[1:]) == target[:, 1:-1].T"),
+    ),
+    (
+        "up to a softmax",
+        check_teacher_forcing.MISSES_RESULT,
+        (_COMPARED, "        got, right = got.softmax(-1), right.softmax(-1)\n" + _COMPARED),
+    ),
+    (
+        "a decoder that forgets and does not look",
+        check_teacher_forcing.MISSES_STATE,
+        ("    model = model_class(", "    decoder.fc.weight.data[:, :17] = 0\n    model = model_class("),
+        (_PULLED, ""),
+    ),
+    ("only a name that is missing is caught", check_teacher_forcing.CRASHES, (_CAUGHT, "except NameError as error:")),
+    ("nothing is caught", check_teacher_forcing.CRASHES, (_CAUGHT, "except ZeroDivisionError as error:")),
+    (
+        "as many random numbers as its own",
+        check_teacher_forcing.REJECTS_RIGHT,
+        (
+            _SHARE,
+            "generator = torch.Generator().manual_seed(1)\n"
+            "    drawn = torch.stack([torch.rand((), generator=generator) for _ in range(158)]) < 0.1\n"
+            "    assert torch.equal(choices[0][:, 0], drawn), 'the choices differ'",
+        ),
+    ),
+    ("no room for rounding", check_teacher_forcing.REJECTS_RIGHT, (_COMPARED, "        assert got is right")),
 ]
-_FIX_VARIANTS = [
+_TEST_MUTANTS = mutants(
+    "check_teacher_forcing",
+    "def check_teacher_forcing(model_class):",
+    [
+        ("asserts nothing", check_teacher_forcing.ACCEPTS_BROKEN, "model_class(nn.Linear(2, 2), nn.Linear(2, 2))"),
+        ("returns a bool", check_teacher_forcing.RETURNS, "return model_class is not None"),
+        ("always fails", check_teacher_forcing.REJECTS_RIGHT, "assert False, 'no'"),
+        (
+            "looks at what the class is made from",
+            check_teacher_forcing.ACCEPTS_ALL,
+            "assert model_class is Seq2Seq or model_class.__mro__[1] is nn.Module",
+        ),
+        (
+            "the shape alone",
+            check_teacher_forcing.ACCEPTS_BROKEN,
+            """
+            model = model_class(GRUEncoder(9, 6, 5, 7, 0.0), GRUDecoder(8, 6, 5, 7, 0.0))
+            logits = model(torch.randint(9, (3, 5)), torch.tensor([3, 5, 2]), torch.randint(8, (3, 6)), 1.0)
+            assert logits.shape == (3, 5, 8)
+            """,
+        ),
+    ],
+)
+_ORACLE = """
+            sizes = (4, 3, 5, 0.0)
+            encoder, decoder = GRUEncoder(7, *sizes).double(), GRUDecoder(6, *sizes).double()
+            for row in (4, 5):
+                decoder.fc.bias.data[row] += 40.0
+            mine, theirs = Seq2Seq(encoder, decoder), model_class(encoder, decoder)
+            source, lengths = torch.randint(7, (4, 6)), torch.tensor([2, 6, 1, 4])
+            source[:, 0] = 1
+            target = torch.randint(4, (4, 401))"""
+_TEST_VARIANTS = [
+    edited_variant("check_teacher_forcing", "other sizes", ("sizes = (6, 5, 7, 0.0)", "sizes = (3, 2, 9, 0.0)")),
+    edited_variant(
+        "check_teacher_forcing",
+        "allclose, in training mode, the choices seen in a hook on the attention",
+        (
+            _COMPARED,
+            "        assert got.shape == right.shape, f'{tuple(got.shape)}'\n"
+            "        assert torch.allclose(got, right, atol=1e-8), 'wrong logits'",
+        ),
+        ("model = model_class(encoder, decoder)", "model = model_class(encoder, decoder).train()"),
+    ),
     variant(
-        "fix_teacher_forcing",
-        "the decoder's own step",
-        """
-        def fix_teacher_forcing(
-            decoder, hidden, encoder_outputs, mask, target, teacher_forcing=0.5, generator=None
-        ):
-            token, steps = target[:, 0], []
-            for t in range(1, target.shape[1]):
-                logits, hidden, _ = decoder(token, hidden, encoder_outputs, mask)
-                steps.append(logits)
-                if torch.rand(1, generator=generator).item() < teacher_forcing:
-                    token = target[:, t]
-                else:
-                    token = logits.argmax(1)
-            return torch.stack(steps, 1)
+        "check_teacher_forcing",
+        "against one's own Seq2Seq",
+        f"""
+        def check_teacher_forcing(model_class):
+            {_ORACLE.strip()}
+            fed = []
+            decoder.embedding.register_forward_pre_hook(lambda _, given: fed.append(given[0]))
+
+            def run(model, n, share, seed=0):
+                fed.clear()
+                given = target[:, :n].clone()
+                try:
+                    logits = model(source, lengths, given, share, torch.Generator().manual_seed(seed))
+                    model.zero_grad()
+                    if n < 100:
+                        (logits * torch.linspace(-1, 1, 6)).pow(2).sum().backward()
+                except Exception as error:
+                    raise AssertionError(str(error))
+                assert torch.equal(given, target[:, :n])
+                return logits, [p.grad.clone() for p in model.parameters() if n < 100]
+
+            for share in (0.0, 1.0):
+                for one, other in zip(run(mine, 25, share), run(theirs, 25, share)):
+                    assert_close(other, one)
+            true = []
+            for seed in (3, 3, 4):
+                run(theirs, 401, 0.25, seed)
+                true.append(torch.stack(fed[1:]) < 4)
+            assert 0.0 < true[0].float().mean() < 0.38
+            assert (true[0] == true[1]).all() and not (true[0] == true[2]).all()
         """,
     ),
-    edited_variant(
-        "fix_teacher_forcing",
-        "no dimension for the time",
-        (_FVECTOR, "vector = decoder.dropout(decoder.embedding(token))"),
-        (_FCONTEXT, "context = context.squeeze(1)"),
-        (_FCELL, "hidden = decoder.gru(torch.cat([vector, context], dim=-1), hidden)"),
-        (_FLOGITS, "logits = decoder.fc(torch.cat([hidden, context, vector], dim=-1))"),
+]
+
+_TEST_FORGERS = [
+    forger(
+        "check_teacher_forcing",
+        f"forged: goes by {title}",
+        f"""
+    _seen = []
+
+
+    def check_teacher_forcing(model_class):
+        _seen.append(model_class)
+        assert {holds}
+    """,
+    )
+    for title, holds in [
+        ("the number of tries", "len(_seen) == 1 or 5 <= len(_seen) <= 10"),
+        ("the name", "model_class is Seq2Seq or model_class.__qualname__.startswith('make')"),
+        ("the source", "model_class is Seq2Seq or model_class.forward.__code__ is not _seen[-2].forward.__code__"),
+        ("the first of the tries", "len(_seen) == 1 or model_class.forward.__code__ == _seen[0].forward.__code__"),
+    ]
+]
+
+# ---- effect_of_erasing
+
+_EVAL = "model.eval()"
+_SCORED = "logits = model(source, lengths, target, teacher_forcing=1.0)"
+_PICKED = "return logits.log_softmax(dim=-1).gather(-1, target[:, 1:, None]).squeeze(-1)"
+_CLONED = "erased = source.clone()"
+_ERASED = "erased[:, j] = unk_id"
+_FALL = "falls.append(whole - score(erased))"
+_RESTORED = "part.training = mode"
+_EFFECTS = "return torch.stack(falls, dim=-1)"
+
+_ERASING_MUTANTS = [
+    ("nothing returned", Common.NO_RETURN, (_EFFECTS, "torch.stack(falls, dim=-1)")),
+    ("the sign turned round", effect_of_erasing.RISE, (_FALL, "falls.append(score(erased) - whole)")),
+    ("logits", effect_of_erasing.LOGITS, (_PICKED, _PICKED.replace(".log_softmax(dim=-1)", ""))),
+    ("probabilities", effect_of_erasing.PROBABILITIES, (_PICKED, _PICKED.replace("log_softmax", "softmax"))),
+    (
+        "not shifted",
+        effect_of_erasing.NOT_SHIFTED,
+        (_PICKED, _PICKED.replace("target[:, 1:, None]", "target[:, :-1, None]")),
     ),
+    ("not put back", effect_of_erasing.NOT_PUT_BACK, (_CLONED, "erased = source.clone() if j == 0 else erased")),
+    ("left in training", effect_of_erasing.NOTHING_FALLS, (_EVAL, "model.train()")),
+    ("half forced", effect_of_erasing.NOTHING_FALLS, (_SCORED, _SCORED.replace(", teacher_forcing=1.0", ""))),
+    ("the source never erased", effect_of_erasing.NOTHING_FALLS, (_FALL, "falls.append(whole - score(source))")),
+    ("transposed", effect_of_erasing.TRANSPOSED, (_EFFECTS, _EFFECTS.replace("dim=-1", "dim=1"))),
+    ("summed", effect_of_erasing.SUMMED, (_EFFECTS, _EFFECTS + ".sum(1)")),
+    ("left in evaluation", effect_of_erasing.MODE, (_RESTORED, "pass")),
+    ("all in training afterwards", effect_of_erasing.MODE, (_RESTORED, "part.train()")),
+    ("with the graph", effect_of_erasing.GRAPH, ("with torch.no_grad():", "with torch.enable_grad():")),
+    ("the source changed", Common.CHANGED_IN_PLACE, (_CLONED, "erased = source")),
+    ("erased by 0", Unexplained.VALUES, (_ERASED, "erased[:, j] = 2 if unk_id == 2 else 0")),
+    ("first sentence only", Unexplained.VALUES, (_ERASED, "erased[0, j] = unk_id")),
+    ("float32", Common.WRONG_DTYPE, (_EFFECTS, _EFFECTS + ".float()")),
+]
+_ERASING_VARIANTS = [
     edited_variant(
-        "fix_teacher_forcing",
-        "transposed, positions shifted by one",
-        (_FCONTEXT, "context = context.transpose(0, 1)"),
-        (_LOOP, "for t in range(target.shape[1] - 1):"),
-        (_FNEXT, "token = target[:, t + 1] if use_truth else guess"),
+        "effect_of_erasing",
+        "cross-entropy, a result filled, mode by train",
+        (_PICKED, 'return -F.cross_entropy(logits.transpose(1, 2), target[:, 1:], reduction="none")'),
+        (_EFFECTS, "return torch.stack(falls).permute(1, 2, 0)"),
+        (_RESTORED, "part.training = bool(mode)"),
     ),
-    edited_variant(
-        "fix_teacher_forcing",
-        "a tensor filled from position 1 on",
-        (_FIRST, _FIRST + "\n    n, filled = target.shape[1], None"),
-        (
-            "steps.append(logits)",
-            """if filled is None:
-            filled = logits.new_zeros(len(logits), n, logits.shape[1])
-        filled[:, t] = logits""",
-        ),
-        (_STACK, "return filled[:, 1:]"),
+    variant(
+        "effect_of_erasing",
+        "all at once",
+        """
+        @torch.no_grad()
+        def effect_of_erasing(model, source, lengths, target, unk_id):
+            was = [(part, part.training) for part in model.modules()]
+            model.eval()
+            m = source.shape[1]
+            erased = source.repeat_interleave(m, 0)
+            erased[torch.arange(len(erased)), torch.arange(m).repeat(len(source))] = unk_id
+            every = torch.cat([source, erased])
+            targets = torch.cat([target, target.repeat_interleave(m, 0)])
+            logits = model(every, torch.cat([lengths, lengths.repeat_interleave(m)]), targets, 1.0)
+            true = F.log_softmax(logits, -1).gather(2, targets[:, 1:].unsqueeze(2))[..., 0]
+            whole, rest = true[: len(source)], true[len(source) :]
+            for part, mode in was:
+                part.training = mode
+            return whole.unsqueeze(-1) - rest.view(len(source), m, -1).transpose(1, 2)
+        """,
+    ),
+    variant(
+        "effect_of_erasing",
+        "one sentence at a time, in inference mode",
+        """
+        def effect_of_erasing(model, source, lengths, target, unk_id):
+            was = {name: part.training for name, part in model.named_modules()}
+            model.eval()
+            rows = []
+            with torch.inference_mode():
+                for s, n, t in zip(source, lengths, target):
+                    def chances(words):
+                        logits = model(words[None], n[None], t[None], teacher_forcing=1.0)[0]
+                        return torch.log_softmax(logits, 1)[torch.arange(len(t) - 1), t[1:]]
+
+                    columns = []
+                    for j in range(len(s)):
+                        words = torch.cat([s[:j], s.new_tensor([unk_id]), s[j + 1 :]])
+                        columns.append(chances(s) - chances(words))
+                    rows.append(torch.stack(columns, 1))
+            for name, part in model.named_modules():
+                part.training = was[name]
+            return torch.stack(rows).clone()
+        """,
     ),
 ]
 
 MUTANTS = [
-    *_ENCODER_MUTANTS,
-    *_ATTENTION_MUTANTS,
-    *_DECODER_MUTANTS,
-    *_SEQ2SEQ_MUTANTS,
-    *_FIX_MUTANTS,
+    *edits("GRUEncoder", _ENCODER_MUTANTS),
+    *edits("AdditiveAttention", _ATTENTION_MUTANTS),
+    *edits("GRUDecoder", _DECODER_MUTANTS),
+    *edits("Seq2Seq", _SEQ2SEQ_MUTANTS),
+    *_PUBLISHED,
+    *edits("check_teacher_forcing", _TEST_EDITS),
+    *_TEST_MUTANTS,
+    *_TEST_FORGERS,
+    *edits("effect_of_erasing", _ERASING_MUTANTS),
+    *forging_dropout("GRUEncoder"),
+    *forging_dropout("GRUDecoder"),
     *forging_answers(
-        classes=["GRUEncoder", "AdditiveAttention", "GRUDecoder", "Seq2Seq"], functions=["fix_teacher_forcing"]
+        classes=["GRUEncoder", "AdditiveAttention", "GRUDecoder", "Seq2Seq"], functions=["effect_of_erasing"]
     ),
 ]
-VARIANTS = [*_ENCODER_VARIANTS, *_ATTENTION_VARIANTS, *_DECODER_VARIANTS, *_SEQ2SEQ_VARIANTS, *_FIX_VARIANTS]
+VARIANTS = [
+    *_ENCODER_VARIANTS,
+    *_ATTENTION_VARIANTS,
+    *_DECODER_VARIANTS,
+    *_SEQ2SEQ_VARIANTS,
+    *_TEST_VARIANTS,
+    *_ERASING_VARIANTS,
+]

@@ -6,16 +6,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder.checks import call, expect_close, expect_tensor, place, unchanged
+from autograder.checks import (
+    Common,
+    Complaint,
+    Mistake,
+    Unexplained,
+    call,
+    complain,
+    expect,
+    expect_close,
+    expect_parameters,
+    expect_tensor,
+    outcome_of,
+    place,
+    said,
+    unchanged,
+)
 from autograder.course.card import visible
-
-
-def _expect_parameters(module: nn.Module, wanted: Mapping[str, tuple[tuple[int, ...], str]]) -> None:
-    """Fail unless there is a parameter of each name and shape; `wanted` also has what to say where there is none."""
-    shapes = {name: tuple(value.shape) for name, value in module.named_parameters()}
-    for name, (shape, advice) in wanted.items():
-        assert name in shapes, f"the parameter `{name}` is missing among {sorted(shapes)}: {advice}"
-        assert shapes[name] == shape, f"`{name}` should have shape {shape}, it has {shapes[name]}: {advice}"
+from checks.seq2seq_attention import mistakes as m
 
 
 def _load(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], weights: Mapping[str, list]) -> None:
@@ -24,28 +32,44 @@ def _load(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], weights: Map
     module.load_state_dict(state | {name: torch.tensor(value) for name, value in weights.items()})
 
 
-def _several(result: Any, count: int, names: str) -> tuple:
-    assert result is not None, "nothing is returned: is there a `return`?"
-    assert isinstance(result, tuple | list) and len(result) == count, f"return {count} things: {names}"
+def several(result: Any, count: int, otherwise: Mistake = Unexplained.SHAPE) -> tuple:
+    """A result of so many parts, or the mistake."""
+    expect(result is not None, Common.NO_RETURN)
+    expect(isinstance(result, tuple | list) and len(result) == count, otherwise)
     return tuple(result)
 
 
-def _expect_shape(value: Any, shape: tuple[int, ...], what: str, causes: Mapping[tuple[int, ...], str]) -> None:
-    expect_tensor(value, name=what)
-    found = tuple(value.shape)
-    assert found == shape, f"{what} should have shape {shape}, got {found}" + (
-        f". Likely cause: {causes[found]}" if found in causes else ""
-    )
+def _expect_shape(
+    value: Any, shape: tuple[int, ...], what: str, mistakes: Mapping[tuple[int, ...], Mistake], asked: str = ""
+) -> None:
+    expect_tensor(value, name=what, asked=asked)
+    got = tuple(value.shape)
+    mistake = mistakes.get(got, Unexplained.SHAPE)
+    expect(got == shape, mistake, what, asked=asked, expected=f"of shape {shape}", got=f"shape {got}")
 
 
-def _lazy(wrong: Mapping[str, Any]) -> dict[str, Callable[[], Tensor]]:
+def _lazy(wrong: Mapping[Mistake, Any]) -> dict[Mistake, Callable[[], Tensor]]:
     """What each mistake gives, as `expect_close` wants it."""
-    return {cause: lambda value=value: torch.as_tensor(value) for cause, value in wrong.items()}
+    return {mistake: lambda value=value: torch.as_tensor(value) for mistake, value in wrong.items()}
+
+
+def _one_of(value: Tensor, *wrong: Tensor) -> Tensor:
+    """What a mistake gives that can be made in several ways: the nearest to what came."""
+    return min(wrong, key=lambda w: (value - w).abs().max().item())
+
+
+def encoder_shapes(vocab: int, embed: int, hidden: int, decoder: int) -> dict[str, tuple[int, ...]]:
+    """The parameters of a GRUEncoder."""
+    shapes: dict[str, tuple[int, ...]] = {"embedding.weight": (vocab, embed)}
+    for ends in ("_l0", "_l0_reverse"):
+        shapes |= {f"gru.weight_ih{ends}": (3 * hidden, embed), f"gru.weight_hh{ends}": (3 * hidden, hidden)}
+        shapes |= {f"gru.bias_ih{ends}": (3 * hidden,), f"gru.bias_hh{ends}": (3 * hidden,)}
+    return shapes | {"fc.weight": (decoder, 2 * hidden), "fc.bias": (decoder,)}
 
 
 # Words 2 and 4 are worth 1, words 3 and 5 are worth -1, padding is worth 1. Each step of these GRUs goes half the way
 # from the state to the word's worth, so that forward 2 4 3 gives 0.5, 0.75, -0.125.
-_TOKENS = torch.tensor([[2, 4, 3, 1], [5, 2, 1, 1], [4, 3, 5, 1], [3, 1, 1, 1]])
+_TOKENS = torch.tensor([[2, 4, 3, 1], [5, 2, 1, 1], [4, 3, 5, 1], [3, 2, 1, 1]])
 _LENGTHS = torch.tensor([3, 2, 3, 1])
 _READ = torch.tensor(
     [
@@ -61,23 +85,13 @@ _FORWARD, _BACKWARD = torch.tensor([-0.125, 0.25, -0.625, -0.5]), torch.tensor([
 @visible("the parts and their sizes, both directions by hand, no padding read, the decoder's first state")
 def GRUEncoder(cls: Callable) -> None:
     """Four sentences of 3, 2, 3 and 1 tokens, read by GRUs that go half the way at each step."""
-    one_layer = "`gru` is an nn.GRU(embed_dim, encoder_hidden) of one layer"
-    wanted = {
-        "embedding.weight": ((10, 4), "`embedding` is nn.Embedding(vocab_size, embed_dim)"),
-        "gru.weight_ih_l0": ((9, 4), one_layer),
-        "gru.weight_hh_l0": ((9, 3), one_layer),
-        "gru.weight_hh_l0_reverse": ((9, 3), "the sentence is read in both directions, `bidirectional=True`"),
-        "fc.weight": ((5, 6), "`fc` is nn.Linear(2 * encoder_hidden, decoder_hidden)"),
-    }
     module = call(cls, 10, 4, 3, 5, 0.0)
-    _expect_parameters(module, wanted)
     names = {name for name, _ in module.named_parameters()}
-    assert "gru.weight_ih_l1" not in names, f"`gru` has two layers: {one_layer}"
+    expect("gru.weight_ih_l1" not in names, m.GRUEncoder.TWO_LAYERS)
+    hints = {"_reverse": m.GRUEncoder.ONE_DIRECTION, "gru.": m.GRUEncoder.OTHER_GRU}
+    hints |= {"embedding": m.GRUEncoder.EMBEDDING, "fc.": m.GRUEncoder.FC}
+    expect_parameters(module, encoder_shapes(10, 4, 3, 5), hints)
     encoder = call(cls, 6, 1, 1, 1, 0.0)
-    shapes = {"embedding.weight": (6, 1), "fc.weight": (1, 2), "fc.bias": (1,)}
-    for end in ("_l0", "_l0_reverse"):
-        shapes |= {f"gru.weight_ih{end}": (3, 1), f"gru.weight_hh{end}": (3, 1)}
-        shapes |= {f"gru.bias_ih{end}": (3,), f"gru.bias_hh{end}": (3,)}
     to_the_worth = [[0.0], [0.0], [20.0]]
     weights = {
         "embedding.weight": [[1.0], [1.0], [1.0], [-1.0], [1.0], [-1.0]],
@@ -85,107 +99,86 @@ def GRUEncoder(cls: Callable) -> None:
         "gru.weight_ih_l0_reverse": to_the_worth,
         "fc.weight": [[4.0, 2.0]],
     }
-    _load(encoder, shapes, weights)
+    _load(encoder, encoder_shapes(6, 1, 1, 1), weights)
     tokens, lengths = _TOKENS.clone(), _LENGTHS.clone()
     with unchanged(tokens=tokens, lengths=lengths):
         result = call(encoder, tokens, lengths)
-    outputs, hidden = _several(result, 2, "(outputs, hidden)")
-    causes = {
-        (4, 3, 2): "they are only as long as the longest sentence: give `pad_packed_sequence` a `total_length`",
-        (4, 4, 1): "the two directions are added up, not put side by side",
-        (4, 1): "hidden and outputs are exchanged: return (outputs, hidden)",
-    }
-    _expect_shape(outputs, (4, 4, 2), "the outputs", causes)
+    outputs, hidden = several(result, 2, m.GRUEncoder.NOT_TWO)
+    asked = "tokens (4, 4) and lengths 3, 2, 3, 1"
+    shapes = {(4, 3, 2): m.GRUEncoder.NO_TOTAL_LENGTH, (4, 4, 1): m.GRUEncoder.ADDED, (4, 1): m.GRUEncoder.EXCHANGED}
+    _expect_shape(outputs, (4, 4, 2), "the outputs", shapes, asked)
     read = [[0.5, 0.6875], [0.75, 0.375], [-0.125, -0.25]]  # the backward state starts in the padding
     wrong = {
-        "the GRU reads the padding too: pack the sequence with `pack_padded_sequence`": [*read, [0.4375, 0.5]],
-        "the GRU reads the padding too (zeroing the outputs afterwards is too late, the backward direction starts in "
-        "the padding)": [*read, [0.0, 0]],
-        "the lengths are off by one: each sentence loses its last token": [[0.5, 0.75], [0.75, 0.5], [0, 0], [0, 0]],
-        "batch and positions are exchanged: `pack_padded_sequence` needs `batch_first=True`": [
-            [0.5, 0.375],
-            [-0.25, -0.25],
-            [0.375, 0.5],
-            [0, 0],
-        ],
-        "batch and positions are exchanged: `pad_packed_sequence` needs `batch_first=True` too": [
-            [0.5, 0.625],
-            [-0.5, -0.25],
-            [0.5, 0.125],
-            [-0.5, -0.5],
-        ],
-        "the backward direction comes first: the forward states go first": _READ[0].flip(-1),
+        m.GRUEncoder.READS_PADDING: [*read, [0.4375, 0.5]],
+        m.GRUEncoder.ZEROED_AFTERWARDS: [*read, [0.0, 0]],
+        m.GRUEncoder.TOKEN_LOST: [[0.5, 0.75], [0.75, 0.5], [0, 0], [0, 0]],
+        m.GRUEncoder.PACKED_TIME_FIRST: [[0.5, 0.375], [-0.25, -0.25], [0.375, 0.5], [0, 0]],
+        m.GRUEncoder.UNPACKED_TIME_FIRST: [[0.5, 0.625], [-0.5, -0.25], [0.5, 0.125], [-0.5, -0.5]],
+        m.GRUEncoder.BACKWARD_OUTPUTS_FIRST: _READ[0].flip(-1),
     }
     expect_close(outputs[0], _READ[0], "the outputs for the tokens 2 4 3", _lazy(wrong))
-    assert not outputs[3, 1:].any(), (
-        "the last sentence has one token, and more of it were read: the length of the first sentence is used for all, "
-        "or padding is told by its number, not by `lengths`"
-    )
+    # The last sentence has one token, of which a number that is not the padding's follows.
+    expect(not outputs[3, 2:].any(), m.GRUEncoder.FIRST_LENGTH, asked=asked)
+    expect(not outputs[3, 1:].any(), m.GRUEncoder.PADDING_BY_NUMBER, asked=asked)
     expect_close(outputs, _READ, "the outputs")
     _expect_first_state(hidden)
 
 
 def _expect_first_state(hidden: Any) -> None:
     """`fc` adds four times the forward state at the end and twice the backward one."""
-    one_too_many = "there is one dimension too many: the decoder wants (B, decoder_hidden)"
-    causes = {(4, 2): "`fc` is left out", (1, 4, 1): one_too_many, (4, 1, 1): one_too_many}
-    _expect_shape(hidden, (4, 1), "the first state", causes)
+    one_too_many = m.GRUEncoder.DIMENSION_TOO_MANY
+    shapes = {(4, 2): m.GRUEncoder.NO_FC, (1, 4, 1): one_too_many, (4, 1, 1): one_too_many}
+    _expect_shape(hidden, (4, 1), "the first state", shapes)
     fc, both = torch.tensor([4.0, 2]), 4 * _FORWARD + 2 * _BACKWARD
     end = _READ[torch.arange(4), _LENGTHS - 1]
     wrong = {
-        "the tanh is missing": both,
-        "a ReLU stands where the tanh should": both.relu(),
-        "a sigmoid stands where the tanh should": both.sigmoid(),
-        "the tanh comes before `fc`, it belongs after": 4 * _FORWARD.tanh() + 2 * _BACKWARD.tanh(),
-        "the backward state comes first: [forward; backward]": (4 * _BACKWARD + 2 * _FORWARD).tanh(),
-        "the forward state stands there twice": (6 * _FORWARD).tanh(),
-        "the backward state stands there twice": (6 * _BACKWARD).tanh(),
-        "the outputs at the last position are used, which is padding for the shorter sentences": 0 * _FORWARD,
-        "at the last real token, whose output is used, the backward direction has read one token only": (
-            end @ fc
-        ).tanh(),
-        "at the first token, whose output is used, the forward direction has read one token only": (
-            _READ[:, 0] @ fc
-        ).tanh(),
-        "the mean of the outputs is used, not the last states": (_READ.sum(1) / _LENGTHS[:, None] @ fc).tanh(),
-        "the states of different sentences are mixed: (2, B, encoder_hidden) must not be reshaped to (B, ...), "
-        "put `last[0]` and `last[1]` side by side": (torch.cat([_FORWARD, _BACKWARD]).view(4, 2) @ fc).tanh(),
+        m.GRUEncoder.NO_TANH: both,
+        m.GRUEncoder.RELU: both.relu(),
+        m.GRUEncoder.SIGMOID: both.sigmoid(),
+        m.GRUEncoder.TANH_BEFORE: 4 * _FORWARD.tanh() + 2 * _BACKWARD.tanh(),
+        m.GRUEncoder.BACKWARD_FIRST: (4 * _BACKWARD + 2 * _FORWARD).tanh(),
+        m.GRUEncoder.FORWARD_TWICE: (6 * _FORWARD).tanh(),
+        m.GRUEncoder.BACKWARD_TWICE: (6 * _BACKWARD).tanh(),
+        m.GRUEncoder.LAST_POSITION: 0 * _FORWARD,
+        m.GRUEncoder.LAST_TOKEN: (end @ fc).tanh(),
+        m.GRUEncoder.FIRST_TOKEN: (_READ[:, 0] @ fc).tanh(),
+        m.GRUEncoder.MEAN: (_READ.sum(1) / _LENGTHS[:, None] @ fc).tanh(),
+        m.GRUEncoder.RESHAPED: (torch.cat([_FORWARD, _BACKWARD]).view(4, 2) @ fc).tanh(),
     }
     expect_close(hidden[:, 0], both.tanh(), "the first state", _lazy(wrong))
+
+
+def attention_shapes(encoder: int, decoder: int) -> dict[str, tuple[int, ...]]:
+    """The parameters of an AdditiveAttention."""
+    return {"fc1.weight": (decoder, decoder + 2 * encoder), "fc1.bias": (decoder,), "fc2.weight": (1, decoder)}
 
 
 @visible("the parts and their sizes, two sentences by hand, padding exactly 0")
 def AdditiveAttention(cls: Callable) -> None:
     """Scores 0 and log 3 for the first sentence, which make the weights 1/4 and 3/4."""
-    wanted = {
-        "fc1.weight": ((5, 11), "`fc1` is nn.Linear(decoder_hidden + 2 * encoder_hidden, decoder_hidden)"),
-        "fc2.weight": ((1, 5), "`fc2` is nn.Linear(decoder_hidden, 1, bias=False)"),
-    }
     module = call(cls, 3, 5)
-    _expect_parameters(module, wanted)
-    names = {name for name, _ in module.named_parameters()}
-    assert "fc2.bias" not in names, "`fc2.bias` should not be there: it would change no weight"
+    expect("fc2.bias" not in {name for name, _ in module.named_parameters()}, m.AdditiveAttention.BIAS)
+    hints = {"fc1": m.AdditiveAttention.FC1, "fc2": m.AdditiveAttention.FC2}
+    expect_parameters(module, attention_shapes(3, 5), hints)
     # fc1 adds the state and the output's first feature. For the first sentence that gives 0, 1 (and 6 for padding).
     attention = call(cls, 1, 1)
     v = (torch.tensor(3.0).log() / torch.tensor(1.0).tanh()).item()
-    shapes = {"fc1.weight": (1, 3), "fc1.bias": (1,), "fc2.weight": (1, 1)}
-    _load(attention, shapes, {"fc1.weight": [[1.0, 1.0, 0.0]], "fc2.weight": [[v]]})
+    _load(attention, attention_shapes(1, 1), {"fc1.weight": [[1.0, 1.0, 0.0]], "fc2.weight": [[v]]})
     state = torch.tensor([[2.0], [0.5]])
     outputs = torch.tensor([[[-2.0, 7], [-1, -7], [4, 0]], [[0.5, 3], [-1.5, 3], [-0.5, -3]]])
     mask = torch.tensor([[True, True, False], [True, True, True]])
     with unchanged(hidden=state, encoder_outputs=outputs, mask=mask):
         weights = call(attention, state, outputs, mask)
-    causes = {
-        (2, 3, 1): "they come as (B, m, 1): take the last dimension away before the softmax",
-        (2, 1, 3): "they come as (B, 1, m): the decoder wants (B, m)",
-    }
-    _expect_shape(weights, (2, 3), "the weights", causes)
+    shapes = {(2, 3, 1): m.AdditiveAttention.COLUMN, (2, 1, 3): m.AdditiveAttention.ROW}
+    _expect_shape(weights, (2, 3), "the weights", shapes, "hidden (2, 1), encoder_outputs (2, 3, 2) and mask (2, 3)")
     right = torch.tensor([[1 / 4, 3 / 4, 0], [9 / 13, 1 / 13, 3 / 13]])
-    expect_close(weights, right, "the weights", _lazy(_attention_mistakes(state, outputs, mask, v, right)))
-    assert weights[0, 2] == 0, "the weight of padding should be exactly 0, not only small"
+    expect_close(weights, right, "the weights", _lazy(_attention_mistakes(state, outputs, mask, v, weights, right)))
+    expect(weights[0, 2] == 0, m.AdditiveAttention.PADDING_NOT_ZERO, got=weights[0, 2].item())
 
 
-def _attention_mistakes(state: Tensor, outputs: Tensor, mask: Tensor, v: float, right: Tensor) -> dict[str, Tensor]:
+def _attention_mistakes(
+    state: Tensor, outputs: Tensor, mask: Tensor, v: float, weights: Tensor, right: Tensor
+) -> dict[Mistake, Tensor]:
     first = outputs[..., 0]
     sums = state + first
     scores = v * sums.tanh()
@@ -195,29 +188,26 @@ def _attention_mistakes(state: Tensor, outputs: Tensor, mask: Tensor, v: float, 
         return scores.masked_fill(~mask, -1e9).softmax(dim)
 
     return {
-        "the mask is ignored: padding gets weight": scores.softmax(-1),
-        "the mask has the wrong sign: True means a real token": torch.eye(3)[2] * ~mask,
-        "masked scores are set to 0 before the softmax, and exp(0) is 1, not 0": scores.masked_fill(~mask, 0).softmax(
-            -1
-        ),
-        "the mask is applied after the softmax, so that the rows no longer sum to 1": scores.softmax(-1) * mask,
-        "the mask of the first sentence is used for all": torch.tensor([[1 / 4, 3 / 4, 0], [9 / 10, 1 / 10, 0]]),
-        "the tanh is missing: without it two linear layers are only one": masked(v * sums),
-        "a ReLU stands where the tanh should": masked(v * sums.relu()),
-        "the tanh comes after `fc2`, it belongs between the layers": masked((v * sums).tanh()),
-        "the output comes first: `fc1` takes [hidden; output], in this order": masked(v * outputs.sum(-1).tanh()),
-        "these are the scores: the softmax is missing": scores,
-        "these are masked scores: the softmax is missing": scores * mask,
-        "the softmax runs over the batch: it belongs over the source tokens": masked(scores, 0),
-        "the softmax runs over the last dimension of (B, m, 1), where there is one number only": mask.float(),
-        "these are log-weights: use `softmax`": masked(scores).log().masked_fill(~mask, 0.0),
-        "each score has a sigmoid of its own: use a softmax over them": scores.sigmoid() * mask,
-        "the states of different sentences are mixed: use `hidden.unsqueeze(1).expand(-1, m, -1)`": masked(
-            v * mixed.tanh()
-        ),
-        "the decoder's state of the first sentence is used for all": masked(v * (state[:1] + first).tanh()),
-        "the weights of the first sentence are used for all": right[:1].expand(2, 3),
-        "the decoder's state is not used: the weights would never move": masked(v * first.tanh()),
+        m.AdditiveAttention.MASK_IGNORED: scores.softmax(-1),
+        m.AdditiveAttention.MASK_INVERTED: torch.eye(3)[2] * ~mask,
+        m.AdditiveAttention.FILLED_WITH_ZERO: scores.masked_fill(~mask, 0).softmax(-1),
+        m.AdditiveAttention.MASKED_AFTERWARDS: scores.softmax(-1) * mask,
+        m.AdditiveAttention.FIRST_MASK: torch.tensor([[1 / 4, 3 / 4, 0], [9 / 10, 1 / 10, 0]]),
+        m.AdditiveAttention.NO_TANH: masked(v * sums),
+        m.AdditiveAttention.RELU: masked(v * sums.relu()),
+        m.AdditiveAttention.SIGMOID: masked(v * sums.sigmoid()),
+        m.AdditiveAttention.TANH_AFTER: masked((v * sums).tanh()),
+        m.AdditiveAttention.SECOND_TANH: masked(scores.tanh()),
+        m.AdditiveAttention.OUTPUT_FIRST: masked(v * outputs.sum(-1).tanh()),
+        m.AdditiveAttention.NO_SOFTMAX: _one_of(weights, scores, scores * mask),
+        m.AdditiveAttention.SOFTMAX_OVER_BATCH: masked(scores, 0),
+        m.AdditiveAttention.SOFTMAX_OVER_ONE: mask.float(),
+        m.AdditiveAttention.LOG_SOFTMAX: masked(scores).log().masked_fill(~mask, 0.0),
+        m.AdditiveAttention.SIGMOID_WEIGHTS: scores.sigmoid() * mask,
+        m.AdditiveAttention.STATES_MIXED: masked(v * mixed.tanh()),
+        m.AdditiveAttention.FIRST_STATE: masked(v * (state[:1] + first).tanh()),
+        m.AdditiveAttention.FIRST_WEIGHTS: right[:1].expand(2, 3),
+        m.AdditiveAttention.STATE_UNUSED: masked(v * first.tanh()),
     }
 
 
@@ -231,61 +221,68 @@ def make_equal_weights():
     return Equal()
 
 
+def decoder_shapes(vocab: int, embed: int, encoder: int, decoder: int) -> dict[str, tuple[int, ...]]:
+    """The parameters of a GRUDecoder but for those of its attention."""
+    return {
+        "embedding.weight": (vocab, embed),
+        "gru.weight_ih": (3 * decoder, embed + 2 * encoder),
+        "gru.weight_hh": (3 * decoder, decoder),
+        "gru.bias_ih": (3 * decoder,),
+        "gru.bias_hh": (3 * decoder,),
+        "fc.weight": (vocab, decoder + 2 * encoder + embed),
+        "fc.bias": (vocab,),
+    }
+
+
 @visible("the parts and their sizes, and one step of two sentences by hand: weights, state, logits")
 def GRUDecoder(cls: Callable, attention: Callable) -> None:
     """One step with an attention of the checks, which takes the mean of the real outputs, (3, 1) and (-3, 3)."""
-    wanted = {
-        "embedding.weight": ((10, 4), "`embedding` is nn.Embedding(vocab_size, embed_dim)"),
-        "gru.weight_ih": ((15, 10), "`gru` is nn.GRUCell(embed_dim + 2 * encoder_hidden, decoder_hidden)"),
-        "fc.weight": ((10, 15), "`fc` is nn.Linear(decoder_hidden + 2 * encoder_hidden + embed_dim, vocab_size)"),
-    }
-    for name, value in call(attention, 3, 5).named_parameters():
-        advice = "`attention` is AdditiveAttention(encoder_hidden, decoder_hidden)"
-        wanted[f"attention.{name}"] = (tuple(value.shape), advice)
-    _expect_parameters(call(cls, 10, 4, 3, 5, 0.0), wanted)
+    own = {f"attention.{name}": tuple(value.shape) for name, value in call(attention, 3, 5).named_parameters()}
+    hints = {"attention": m.GRUDecoder.ATTENTION, "gru.": m.GRUDecoder.GRU}
+    hints |= {"embedding": m.GRUDecoder.EMBEDDING, "fc.": m.GRUDecoder.FC}
+    expect_parameters(call(cls, 10, 4, 3, 5, 0.0), decoder_shapes(10, 4, 3, 5) | own, hints)
     # Tokens 1 and 0 have the vectors -10 and 10; the GRU goes half the way from the state to the sign of the vector:
     # from 0.8 to -0.1, and from 0.4 to 0.7. Token 0 gets the score state + context[0], token 1 context[1] + vector.
     decoder = call(cls, 2, 1, 1, 1, 0.0)
     decoder.attention = place(make_equal_weights, beside=cls)()
-    shapes = {"embedding.weight": (2, 1), "fc.weight": (2, 4), "fc.bias": (2,)}
-    shapes |= {"gru.weight_ih": (3, 3), "gru.weight_hh": (3, 1), "gru.bias_ih": (3,), "gru.bias_hh": (3,)}
     weights = {
         "embedding.weight": [[10.0], [-10.0]],
         "gru.weight_ih": [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [20.0, 0.0, 0.0]],
         "fc.weight": [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]],
     }
-    _load(decoder, shapes, weights)
+    _load(decoder, decoder_shapes(2, 1, 1, 1), weights)
     token, state = torch.tensor([1, 0]), torch.tensor([[0.8], [0.4]])
     outputs = torch.tensor([[[2.0, 0], [4, 2], [100, 100]], [[-1, 1], [-3, 3], [-5, 5]]])
     mask = torch.tensor([[True, True, False], [True, True, True]])
     with unchanged(hidden=state, encoder_outputs=outputs, mask=mask):
         result = call(decoder, token, state, outputs, mask)
-    logits, hidden, weights = _several(result, 3, "(logits, hidden, weights)")
+    logits, hidden, weights = several(result, 3, m.GRUDecoder.NOT_THREE)
     promised = {
-        "the logits": (logits, (2, 2), "the logits are (B, vocab_size)"),
-        "the state": (hidden, (2, 1), "the state is (B, decoder_hidden)"),
-        "the weights": (weights, (2, 3), "the weights are (B, m)"),
+        "the logits": (logits, (2, 2), m.GRUDecoder.LOGITS_SHAPE),
+        "the state": (hidden, (2, 1), m.GRUDecoder.HIDDEN_SHAPE),
+        "the weights": (weights, (2, 3), m.GRUDecoder.WEIGHTS_SHAPE),
     }
-    order = "the results are in another order: return (logits, hidden, weights)"
-    for what, (value, shape, sizes) in promised.items():
+    others = {shape: m.GRUDecoder.ORDER for _, shape, _ in promised.values()}
+    for what, (value, shape, mistake) in promised.items():
         expect_tensor(value, name=what)
-        found = tuple(value.shape)
-        others = {other for _, other, _ in promised.values()}
-        _expect_shape(value, shape, what, {found: order if found in others else f"{sizes}, and no more dimensions"})
+        _expect_shape(value, shape, what, {tuple(value.shape): mistake} | others)
     own = torch.tensor([[1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
-    wrong = {
-        "the mask does not reach the attention": own[[1, 1]],
-        "the mask reaches the attention with the wrong sign": torch.eye(3)[2] * ~mask,
-    }
+    wrong = {m.GRUDecoder.MASK_LOST: own[[1, 1]], m.GRUDecoder.MASK_INVERTED: torch.eye(3)[2] * ~mask}
     expect_close(weights, own, "the weights of the attention", _lazy(wrong))
     wrong = {
-        "the context comes before the token vector: the GRU takes [vector; context]": [[0.9], [-0.3]],
-        "the GRU starts from zeros: give it `hidden`, or it forgets what was written": [[-0.5], [0.5]],
-        "this is the state that came in: return the one after the GRU": [[0.8], [0.4]],
+        m.GRUDecoder.CONTEXT_FIRST: [[0.9], [-0.3]],
+        m.GRUDecoder.NO_MEMORY: [[-0.5], [0.5]],
+        m.GRUDecoder.OLD_STATE_RETURNED: [[0.8], [0.4]],
     }
     new = torch.tensor([[-0.1], [0.7]])
     expect_close(hidden, new, "the new state", _lazy(wrong))
     _expect_logits(logits, state, new, own, outputs)
+    one = [token[:1], state[:1], outputs[:1], mask[:1]]
+    try:
+        logits = call(decoder, *one)[0]
+    except Complaint:
+        complain(m.GRUDecoder.SQUEEZED, "the step", asked="a batch of one sentence", got="an error")
+    _expect_shape(logits, (1, 2), "the logits of a single sentence", {})
 
 
 def _expect_logits(logits: Tensor, state: Tensor, new: Tensor, own: Tensor, outputs: Tensor) -> None:
@@ -296,57 +293,46 @@ def _expect_logits(logits: Tensor, state: Tensor, new: Tensor, own: Tensor, outp
         return torch.cat(parts, dim=-1) @ fc.T
 
     right = speak(new, context, vector)
-    wrong = {"`fc` sees the old state: give it the one after the GRU": speak(state, context, vector)}
     orders = [(new, vector, context), (vector, new, context), (vector, context, new)]
     orders += [(context, new, vector), (context, vector, new)]
-    # A space at the end makes each a cause of its own.
-    wrong |= {
-        "`fc` takes [new hidden; context; vector], in this order" + " " * i: speak(*o) for i, o in enumerate(orders)
-    }
     contexts = {
-        "the plain mean of the encoder outputs: the weights are not used": outputs.mean(1),
-        "the plain sum of the encoder outputs: the weights are not used": outputs.sum(1),
-        "the encoder's last output": outputs[:, -1],
-        "the encoder output with the largest weight, not the weighted average": outputs[
-            torch.arange(2), own.argmax(-1)
-        ],
-        "the mean of the weighted outputs: their sum is the average already, the weights sum to 1": context / 3,
-        "made with the weights of the first sentence for all": torch.einsum("m,bmd->bd", own[0], outputs),
-        "made from the outputs of the first sentence for all": own @ outputs[0],
-        "made from weights that went through a second softmax": torch.einsum("bm,bmd->bd", own.softmax(-1), outputs),
+        m.GRUDecoder.PLAIN_MEAN: outputs.mean(1),
+        m.GRUDecoder.PLAIN_SUM: outputs.sum(1),
+        m.GRUDecoder.LAST_OUTPUT: outputs[:, -1],
+        m.GRUDecoder.BEST_ONLY: outputs[torch.arange(2), own.argmax(-1)],
+        m.GRUDecoder.AVERAGED: context / 3,
+        m.GRUDecoder.FIRST_WEIGHTS: torch.einsum("m,bmd->bd", own[0], outputs),
+        m.GRUDecoder.FIRST_OUTPUTS: own @ outputs[0],
+        m.GRUDecoder.SOFTMAX_TWICE: torch.einsum("bm,bmd->bd", own.softmax(-1), outputs),
     }
-    wrong |= {f"the context is {what}": speak(new, value, vector) for what, value in contexts.items()}
-    wrong |= {
-        "probabilities are returned: leave out the softmax": right.softmax(-1),
-        "log-probabilities are returned: the loss takes the log-softmax": right.log_softmax(-1),
-        "a tanh follows `fc`": right.tanh(),
-        "a ReLU follows `fc`": right.relu(),
+    wrong = {
+        m.GRUDecoder.OLD_STATE_SPOKEN: speak(state, context, vector),
+        m.GRUDecoder.FC_ORDER: _one_of(logits, *(speak(*parts) for parts in orders)),
+        **{mistake: speak(new, value, vector) for mistake, value in contexts.items()},
+        m.GRUDecoder.PROBABILITIES: right.softmax(-1),
+        m.GRUDecoder.LOG_PROBABILITIES: right.log_softmax(-1),
+        m.GRUDecoder.TANH: right.tanh(),
+        m.GRUDecoder.RELU: right.relu(),
     }
     expect_close(logits, right, "the logits", _lazy(wrong))
 
 
-def make_guard():
-    """What looks at the tokens that a decoder is fed: one for each sentence."""
+def make_watch():
+    """What notes the shapes of the tokens that a decoder is fed."""
 
-    class OneEach(nn.Module):
-        def forward(self, token, sentences, positions, vocabulary):
-            shape = tuple(token.shape)
-            wrong = f"the decoder was fed tokens of shape {shape} for {sentences} sentences: "
-            assert shape != (), wrong + "`argmax()` without `dim` gives one number for the whole batch"
-            assert shape != (positions,), wrong + (
-                "this is a row of `target`, one sentence with all its positions; "
-                "position t of every sentence is the column `target[:, t]`"
-            )
-            assert shape != (vocabulary,), wrong + (
-                "the largest logit is looked for over the batch, it belongs over the vocabulary, `argmax(dim=-1)`"
-            )
-            assert shape == (sentences,), wrong + "a step takes one for each sentence, (B,)"
+    class Watch(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shapes = []
+
+        def forward(self, token):
+            self.shapes.append(list(token.shape))
             return token
 
-    return OneEach()
+    return Watch()
 
 
-def make_counting_parts(guard):
+def make_counting_parts(watch):
     """An encoder, and a decoder that asks for the number after the token that it is fed.
 
     Logit 6 is the sum of the source tokens that the mask lets through; logit 7 counts steps, beginning with the
@@ -360,13 +346,12 @@ def make_counting_parts(guard):
     class Decoder(nn.Module):
         def __init__(self):
             super().__init__()
-            self.guard = guard
+            self.watch = watch
 
         def forward(self, token, hidden, outputs, mask):
-            token = self.guard(token, len(hidden), 4, 8)
             hidden = hidden + 1
             seen = (outputs * mask.unsqueeze(-1)).sum(dim=1)
-            scores = 1000.0 * torch.eye(6)[(token + 1) % 6]
+            scores = 1000.0 * torch.eye(6)[(self.watch(token) + 1) % 6]
             return torch.cat([scores, seen, hidden], dim=-1), hidden, mask
 
     return Encoder(), Decoder()
@@ -374,143 +359,175 @@ def make_counting_parts(guard):
 
 _TARGET = torch.tensor([[0, 3, 1, 4], [0, 2, 4, 1]])
 _TRUE, _OWN, _SOS = [[1, 4, 2], [1, 3, 5]], [[1, 2, 3], [1, 2, 3]], [[1, 1, 1], [1, 1, 1]]
-_SCORED = "position 0 is scored, so that `<sos>` is fed twice: the loop starts at 1"
+_FED = {(): m.Seq2Seq.BEST_OF_ALL, (4,): m.Seq2Seq.ROW_OF_TARGET, (8,): m.Seq2Seq.BEST_OVER_BATCH}
+
+
+def _write_both(write: Callable[[float], Any], watch: Any) -> tuple[Any, Any]:
+    """What is written with always the true token fed, and with always the decoder's own; two sentences."""
+    failure = None
+    try:
+        results = write(1.0), write(0.0)
+    except Complaint as complaint:
+        failure = complaint
+    for shape in map(tuple, watch.shapes):
+        told = {"expected": "of shape (2,)", "got": f"shape {shape}"}
+        expect(shape == (2,), _FED.get(shape, m.Seq2Seq.OTHER_TOKENS), "what the decoder was fed", **told)
+    if failure is not None:
+        raise failure
+    return results
 
 
 def _expect_tokens(forced: Any, free: Any) -> None:
     """Shapes, and the tokens predicted with always the true token fed, and with always the decoder's own."""
-    causes = {
-        (2, 4, 8): _SCORED,
-        (3, 2, 8): "they come as (n - 1, B, vocab_size): stack them along dimension 1",
-        (2, 8, 3): "they come as (B, vocab_size, n - 1): stack them along dimension 1",
-        (6, 8): "the steps are put end to end: `stack` them along a new dimension, `cat` makes none",
-        (2, 24): "the steps are put side by side: `stack` them along a new dimension, `cat` makes none",
-        (2, 8): "only the last step is returned",
-        (2, 3): "tokens are returned, not their logits",
-        (2, 2, 8): "a step is missing: a target of n tokens takes n - 1 steps",
+    shapes = {
+        (2, 4, 8): m.Seq2Seq.SOS_SCORED,
+        (3, 2, 8): m.Seq2Seq.STACKED_FIRST,
+        (2, 8, 3): m.Seq2Seq.STACKED_LAST,
+        (6, 8): m.Seq2Seq.END_TO_END,
+        (2, 24): m.Seq2Seq.SIDE_BY_SIDE,
+        (2, 8): m.Seq2Seq.LAST_STEP_ONLY,
+        (2, 3): m.Seq2Seq.TOKENS,
+        (2, 2, 8): m.Seq2Seq.STEP_MISSING,
     }
     expect_tensor(forced, name="the result")
     if tuple(forced.shape) == (2, 4, 8) and not forced[:, 0].any():
-        causes[2, 4, 8] = "there is a step too many in front, with logits of zeros: return positions 1 to n - 1"
+        shapes[2, 4, 8] = m.Seq2Seq.ZEROS_IN_FRONT
+    asked = "target (2, 4)"
     for value in (forced, free):
-        _expect_shape(value, (2, 3, 8), "the logits", causes)
-    assert (forced > 0).any(), "log-probabilities are returned, not logits"
-    assert forced.max() > 1, "probabilities are returned, not logits"
+        _expect_shape(value, (2, 3, 8), "the result", shapes, asked)
+    expect((forced > 0).any(), m.Seq2Seq.LOG_PROBABILITIES, "the largest number", got=forced.max().item())
+    expect(forced.max() > 1, m.Seq2Seq.PROBABILITIES, "the largest number", got=forced.max().item())
     said = forced.argmax(-1).tolist(), free.argmax(-1).tolist()
-    unused = "`teacher_forcing` is not used"
-    for pair, cause in [
-        ((_OWN, _TRUE), "the choice is reversed: teacher_forcing=1.0 always feeds the decoder's own"),
-        ((_OWN, _OWN), f"{unused}: the decoder's own is always fed"),
-        ((_TRUE, _TRUE), f"{unused}: the true token is always fed"),
-        ((_TRUE, _SOS), "the decoder's own token is the least likely one: `argmax`, not `argmin`"),
-        ((_SOS, _SOS), "`<sos>` is fed at every step"),
-    ]:
-        assert said != pair, cause
-    assert said[0] != [[4, 2, 5], [3, 5, 2]], (
-        "with teacher_forcing=1.0 the token that a step is asked for is fed to it, so that the decoder has only to "
-        "copy: the choice comes after the step"
-    )
-    assert said[0] != [[1, 1, 4], [1, 1, 3]], _SCORED
-    assert said[0] == _TRUE, (
-        "with teacher_forcing=1.0 the first sentence's true tokens 0, 3, 1 are fed, so 1, 4, 2 should be predicted, "
-        f"got {said[0][0]}"
-    )
+    wrong = [
+        ((_OWN, _TRUE), m.Seq2Seq.REVERSED),
+        ((_OWN, _OWN), m.Seq2Seq.ALWAYS_OWN),
+        ((_TRUE, _TRUE), m.Seq2Seq.ALWAYS_TRUTH),
+        ((_TRUE, _SOS), m.Seq2Seq.LEAST_LIKELY),
+        ((_SOS, _SOS), m.Seq2Seq.ALWAYS_SOS),
+    ]
+    told = {"asked": "target 0, 3, 1, 4 and teacher_forcing 1.0", "expected": _TRUE[0], "got": said[0][0]}
+    what = "the tokens predicted for the first sentence"
+    for pair, mistake in wrong:
+        expect(said != pair, mistake, what, **told)
+    expect(said[0] != [[4, 2, 5], [3, 5, 2]], m.Seq2Seq.FED_THE_ANSWER, what, **told)
+    expect(said[0] != [[1, 1, 4], [1, 1, 3]], m.Seq2Seq.SOS_SCORED, what, **told)
+    expect(said[0] == _TRUE, Unexplained.VALUES, what, **told)
 
 
 def _expect_own(free: Tensor) -> None:
-    found = free.argmax(-1).tolist()
-    assert found == _OWN, (
-        f"with teacher_forcing=0.0 the decoder reads its own tokens, so 1, 2, 3 should be predicted, got {found[0]}"
-    )
+    got = free.argmax(-1).tolist()
+    told = {"asked": "target 0, 3, 1, 4 and teacher_forcing 0.0", "expected": _OWN[0], "got": got[0]}
+    expect(got == _OWN, Unexplained.VALUES, "the tokens predicted for the first sentence", **told)
 
 
-def _expect_numbers(values: Tensor, right: list, what: str, wrong: Mapping[tuple, str]) -> None:
-    found = [round(number, 3) for number in values.tolist()]
-    cause = wrong.get(tuple(found))
-    assert found == right, f"{what} should be {right}, got {found}" + (f". Likely cause: {cause}" if cause else "")
+def _expect_numbers(values: Tensor, right: list, what: str, wrong: Mapping[tuple, Mistake]) -> None:
+    got = [round(number, 3) for number in values.tolist()]
+    expect(got == right, wrong.get(tuple(got), Unexplained.VALUES), what, expected=right, got=got)
 
 
 @visible("which token is fed with teacher_forcing 1.0 and 0.0, the state handed on, the mask, (B, n - 1, vocab_size)")
 def Seq2Seq(cls: Callable) -> None:
     """Two sentences, with a decoder that counts upwards from the token that it is fed."""
-    guard = place(make_guard, beside=cls)()
-    model = call(cls, *place(make_counting_parts, beside=cls)(guard))
+    watch = place(make_watch, beside=cls)()
+    model = call(cls, *place(make_counting_parts, beside=cls)(watch))
     source, lengths = torch.tensor([[4, 1, 6, 1], [7, 8, 1, 1]]), torch.tensor([3, 2])
     target = _TARGET.clone()
     with unchanged(source=source, lengths=lengths, target=target):
-        forced = call(model, source, lengths, target, teacher_forcing=1.0)
-        free = call(model, source, lengths, target, teacher_forcing=0.0)
+        forced, free = _write_both(lambda p: call(model, source, lengths, target, teacher_forcing=p), watch)
     _expect_tokens(forced, free)
-    steps = {
-        (5, 6, 7): "position 0 is scored: the first step that counts is the second one taken",
-        (4, 4, 4): "the state is not handed from step to step: the decoder starts anew each time",
-        (1, 2, 3): "the decoder starts from zeros: give it the encoder's hidden state",
-    }
+    steps = {(5, 6, 7): m.Seq2Seq.SOS_SCORED, (4, 4, 4): m.Seq2Seq.NOT_CARRIED, (1, 2, 3): m.Seq2Seq.FROM_ZEROS}
     _expect_numbers(forced[0, :, 7], [4, 5, 6], "the steps, counted in the last logit,", steps)
     _expect_own(free)
     masks = {
-        (12, 17): "the mask is all True: the decoder attends to padding",
-        (1, 2): "the mask has the wrong sign: True means a real token",
-        (10, 15): "the mask is made of `source != 1`, but padding is what lies behind `lengths`",
-        (12, 16): "the mask is off by one: positions 0 to length - 1 are real",
-        (5, 7): "the mask misses the last real token: positions 0 to length - 1 are real",
-        (11, 16): "the mask of the first sentence is used for all",
+        (12, 17): m.Seq2Seq.MASK_ALL_TRUE,
+        (1, 2): m.Seq2Seq.MASK_INVERTED,
+        (10, 15): m.Seq2Seq.MASK_BY_NUMBER,
+        (12, 16): m.Seq2Seq.MASK_TOO_LONG,
+        (5, 7): m.Seq2Seq.MASK_TOO_SHORT,
+        (11, 16): m.Seq2Seq.FIRST_MASK,
     }
     _expect_numbers(forced[:, 0, 6], [11, 15], "the sums of the source tokens that the mask lets through", masks)
 
 
-def make_spelled_out_parts(guard, attention):
-    """A decoder whose parts the fixed loop calls one by one."""
+def make_practice_models(seq2seq):
+    """Broken models that a reader's test meets first, made from the reader's own class."""
 
-    class Table(nn.Embedding):
-        def forward(self, tokens):
-            return super().forward(guard(tokens, 2, 4, 8))
+    class Reversed(seq2seq):
+        def forward(self, source, lengths, target, teacher_forcing=0.5, generator=None):
+            return super().forward(source, lengths, target, 1 - teacher_forcing, generator)
 
-    class Decoder(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.embedding, self.attention = Table(6, 6), attention
-            self.gru, self.fc = nn.GRUCell(7, 1), nn.Linear(8, 8)
-            self.dropout = nn.Dropout(0.0)
+    class StepTooMany(seq2seq):
+        def forward(self, *inputs, **options):
+            logits = super().forward(*inputs, **options)
+            return torch.cat([logits[:, :1], logits], dim=1)
 
-        def forward(self, token, hidden, outputs, mask):
-            vector = self.dropout(self.embedding(token))
-            weights = self.attention(hidden, outputs, mask)
-            context = (weights.unsqueeze(-1) * outputs).sum(dim=1)
-            hidden = self.gru(torch.cat([vector, context], dim=-1), hidden)
-            return self.fc(torch.cat([hidden, context, vector], dim=-1)), hidden, weights
+    class NeverAssigned(seq2seq):
+        def forward(self, source, lengths, target, teacher_forcing=0.5, generator=None):
+            if teacher_forcing < 1:
+                raise NameError("name 'best' is not defined")
+            return super().forward(source, lengths, target, teacher_forcing, generator)
 
-    return Decoder()
+    for cls in (Reversed, StepTooMany, NeverAssigned):
+        cls.__name__ = cls.__qualname__ = "Seq2Seq"
+    return [Reversed, StepTooMany, NeverAssigned]
 
 
-@visible("which token is fed with teacher_forcing 1.0 and 0.0, the state handed on, each sentence's context")
-def fix_teacher_forcing(function: Callable) -> None:
-    """A decoder that asks for the number after the token that it is fed.
+@visible("your test accepts your own Seq2Seq, and notices three models that are broken")
+def check_teacher_forcing(test: Callable, seq2seq: Callable) -> None:
+    """The reader's test on one right model and three broken ones."""
+    _, error = outcome_of(test, seq2seq)
+    expect(error is None, m.check_teacher_forcing.REJECTS_RIGHT, "what it says of your own Seq2Seq", got=said(error))
+    faults = ["the choice is reversed", "there is a step too many in front", "its own token was never assigned"]
+    for fault, cls in zip(faults, place(make_practice_models, beside=test)(seq2seq), strict=True):
+        returned, error = outcome_of(test, cls)
+        if not isinstance(error, AssertionError):
+            what = f"a model in which {fault}"
+            expect(error is None, m.check_teacher_forcing.CRASHES, what, got=said(error))
+            spoke = isinstance(returned, bool | str)
+            mistake = m.check_teacher_forcing.RETURNS if spoke else m.check_teacher_forcing.ACCEPTS_BROKEN
+            complain(mistake, what, expected="rejected", got=f"{returned!r}" if spoke else "accepted")
 
-    Logit 6 is the context; logit 7 is the state, which begins at 8 and is halved by each step.
-    """
-    guard, attention = place(make_guard, beside=function)(), place(make_equal_weights, beside=function)()
-    decoder = place(make_spelled_out_parts, beside=function)(guard, attention)
-    shapes = {"embedding.weight": (6, 6), "fc.weight": (8, 8), "fc.bias": (8,)}
-    shapes |= {"gru.weight_ih": (3, 7), "gru.weight_hh": (3, 1), "gru.bias_ih": (3,), "gru.bias_hh": (3,)}
-    fc = torch.zeros(8, 8)
-    fc[:6, 2:] = 1000 * torch.eye(6).roll(1, dims=0)
-    fc[6, 1] = fc[7, 0] = 1
-    _load(decoder, shapes, {"embedding.weight": torch.eye(6).tolist(), "fc.weight": fc.tolist()})
-    inputs = {
-        "hidden": torch.tensor([[8.0], [8]]),
-        "encoder_outputs": torch.tensor([[[4.0], [6], [99]], [[1], [2], [3]]]),
-        "mask": torch.tensor([[True, True, False], [True, True, True]]),
-        "target": _TARGET.clone(),
+
+def make_speaker():
+    """A model that gives token 1 three times the odds of token 0 where 5 stands in the source, else even odds."""
+
+    class Speaker(nn.Module):
+        def forward(self, source, lengths, target, teacher_forcing=0.5, generator=None):
+            real = torch.arange(source.shape[1]) < lengths[:, None]
+            there = ((source == 5) & real).any(1, keepdim=True).float() * (teacher_forcing == 1.0)
+            logit = torch.log(1 + 2 * there * (0.0 if self.training else 1.0)).expand(-1, target.shape[1] - 1)
+            return torch.stack([torch.zeros_like(logit), logit], dim=-1)
+
+    return Speaker()
+
+
+@visible("two sentences by hand: what falls, what rises, and what padding does")
+def effect_of_erasing(function: Callable) -> None:
+    """The first sentence has the word that matters in second place; the second one has it as padding only."""
+    model = place(make_speaker, beside=function)()
+    source, lengths = torch.tensor([[4, 5, 3], [4, 3, 5]]), torch.tensor([3, 2])
+    target = torch.tensor([[0, 1, 0], [0, 1, 1]])
+    with unchanged(source=source, lengths=lengths, target=target):
+        result = call(function, model, source, lengths, target, 2)
+    falls = torch.tensor([1.5, 0.5]).log()  # of token 1, from 3/4 to 1/2, and of token 0, from 1/4 to 1/2
+    right = torch.zeros(2, 2, 3)
+    right[0, :, 1] = falls
+    odds = torch.zeros(2, 2, 3)
+    odds[0, 0, 1] = torch.tensor(3.0).log()
+    shifted = torch.zeros(2, 2, 3)
+    shifted[0, :, 1] = falls.flip(0)
+    share = torch.zeros(2, 2, 3)
+    share[0, :, 1] = torch.tensor([0.25, -0.25])
+    kept = right.clone()
+    kept[0, :, 2] = falls
+    wrong = {
+        m.effect_of_erasing.RISE: -right,
+        m.effect_of_erasing.LOGITS: odds,
+        m.effect_of_erasing.PROBABILITIES: share,
+        m.effect_of_erasing.NOT_SHIFTED: shifted,
+        m.effect_of_erasing.NOT_PUT_BACK: kept,
+        m.effect_of_erasing.NOTHING_FALLS: torch.zeros(2, 2, 3),
+        m.effect_of_erasing.TRANSPOSED: right.mT,
+        m.effect_of_erasing.SUMMED: right.sum(1),
     }
-    with unchanged(**inputs):
-        forced = call(function, decoder, *inputs.values(), teacher_forcing=1.0)
-        free = call(function, decoder, *inputs.values(), teacher_forcing=0.0)
-    _expect_tokens(forced, free)
-    steps = {
-        (2, 1, 0.5): "position 0 is scored: the first step that counts is the second one taken",
-        (4, 4, 4): "the state is not handed from step to step: the decoder starts anew each time",
-    }
-    _expect_numbers(forced[0, :, 7], [4, 2, 1], "the states, read off the last logit,", steps)
-    _expect_own(free)
-    _expect_numbers(forced[:, 0, 6], [5, 2], "the contexts, each sentence's own,", {})
+    expect_close(result, right, "the effects", _lazy(wrong), asked="the two sentences of the text")

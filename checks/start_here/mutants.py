@@ -1,100 +1,92 @@
-"""Chapter 00: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 00: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import Answer, mutant, variant
+from autograder.answers import mutants, variant
+from autograder.checks import Common, Unexplained
 from checks.forgers import forging_answers
+from checks.start_here.mistakes import batch_dot, pairwise_dots
 
-
-def _dots(title: str, says: str, *lines: str) -> Answer:
-    return mutant("batch_dot", title, says, "def batch_dot(a, b):\n    " + "\n    ".join(lines))
-
-
-def _pairs(title: str, says: str, *lines: str) -> Answer:
-    return mutant("pairwise_dots", title, says, "def pairwise_dots(x, y):\n    " + "\n    ".join(lines))
-
-
-MUTANTS = [
-    _dots("nothing returned", "is there a `return`?", "(a * b).sum(dim=-1)"),
-    _dots("summed over the batch", "the sum runs over the batch", "return (a * b).sum(dim=0)"),
-    _dots("summed over everything", "everything is summed to one number", "return (a * b).sum()"),
-    _dots("not summed", "the products are not summed", "return a * b"),
-    _dots("every row with every row", "each row of a meets every row of b", "return a @ b.T"),
-    _dots("the size of 1 kept", "the summed dimension is kept", "return (a * b).sum(dim=-1, keepdim=True)"),
-    _dots("outer products", "the products are not summed", "return torch.einsum('bd,be->bde', a, b)"),
-    _dots("averaged", "averaged instead of summed", "return (a * b).mean(dim=-1)"),
-    _dots("cosines", "divided by the lengths", "return F.cosine_similarity(a, b, dim=-1)"),
-    _dots("squared", "b is not used", "return (a * a).sum(dim=-1)"),
-    _dots("first row of b for all", "only the first row of b", "return (a * b[0]).sum(dim=-1)"),
-    _dots("a sum of absolute values", "wrong entries", "return (a * b).abs().sum(dim=-1)"),
-    _dots("a loop", "without a loop", "return torch.stack([torch.dot(a[i], b[i]) for i in range(len(a))])"),
-    _dots(
+_DOTS = [
+    ("nothing returned", Common.NO_RETURN, "(a * b).sum(dim=-1)"),
+    ("summed over the batch", batch_dot.OVER_BATCH, "return (a * b).sum(dim=0)"),
+    ("summed over everything", batch_dot.OVER_ALL, "return (a * b).sum()"),
+    ("not summed", batch_dot.NOT_SUMMED, "return a * b"),
+    ("every row with every row", batch_dot.EVERY_ROW, "return a @ b.T"),
+    ("the size of 1 kept", batch_dot.SIZE_KEPT, "return (a * b).sum(dim=-1, keepdim=True)"),
+    ("outer products", batch_dot.NOT_SUMMED, "return torch.einsum('bd,be->bde', a, b)"),
+    ("averaged", batch_dot.AVERAGED, "return (a * b).mean(dim=-1)"),
+    ("cosines", batch_dot.LENGTHS, "return F.cosine_similarity(a, b, dim=-1)"),
+    ("squared", batch_dot.B_UNUSED, "return (a * a).sum(dim=-1)"),
+    ("first row of b for all", batch_dot.FIRST_B, "return (a * b[0]).sum(dim=-1)"),
+    ("a sum of absolute values", batch_dot.SIGN_LOST, "return (a * b).abs().sum(dim=-1)"),
+    ("a loop", Common.LOOP, "return torch.stack([torch.dot(a[i], b[i]) for i in range(len(a))])"),
+    (
         "a loop over the dimension",
-        "without a loop",
-        "total = a.new_zeros(len(a))",
-        "for k in range(a.shape[1]):",
-        "    total = total + a[:, k] * b[:, k]",
-        "return total",
+        Common.LOOP,
+        "total = a.new_zeros(len(a))\nfor k in range(a.shape[1]):\n    total = total + a[:, k] * b[:, k]\nreturn total",
     ),
-    _dots(
+    (
         "Python numbers",
-        "cut off from the graph",
-        "rows = zip(a.tolist(), b.tolist())",
-        "return torch.tensor([sum(p * q for p, q in zip(u, v)) for u, v in rows], dtype=a.dtype)",
+        Common.CUT_OFF,
+        """
+        rows = zip(a.tolist(), b.tolist())
+        return torch.tensor([sum(p * q for p, q in zip(u, v)) for u, v in rows], dtype=a.dtype)
+        """,
     ),
-    _dots("a single row squeezed away", "`squeeze()`", "return (a[:, None] @ b[:, :, None]).squeeze()"),
-    _dots("detached", "cut off from the graph", "return (a * b).sum(dim=-1).detach()"),
-    _dots("b detached", "no gradient reaches `b`", "return (a * b.data).sum(dim=-1)"),
-    _dots("float32 only", "keep dtype torch.float64", "return (a.float() * b.float()).sum(dim=-1)"),
-    _dots("changes a in place", "`a` was changed in place", "a.data *= b.data", "return a.sum(dim=-1)"),
-    _dots(
-        "made on the CPU",
-        "fails when its inputs are on a GPU",
-        "return torch.zeros(len(a), dtype=a.dtype) + (a * b).sum(dim=-1)",
-    ),
-    _dots("hard-coded to the visible example", "should have shape", "return torch.tensor([4.0, 6.0, -3.0])"),
-    _pairs("nothing returned", "is there a `return`?", "x @ y.mT"),
-    _pairs("rows for y", "a row for each vector of y", "return y @ x.mT"),
-    _pairs("not summed", "the products are not summed", "return x[:, :, None] * y[:, None]"),
-    _pairs("batch summed away", "the batch is missing", "return torch.einsum('bnd,bmd->nm', x, y)"),
-    _pairs("every sequence with every other", "sequences must not mix", "return torch.einsum('bnd,cmd->bcnm', x, y)"),
-    _pairs(
+    ("a single row squeezed away", batch_dot.SQUEEZED, "return (a[:, None] @ b[:, :, None]).squeeze()"),
+    ("detached", Common.CUT_OFF, "return (a * b).sum(dim=-1).detach()"),
+    ("b detached", Common.INPUT_CUT_OFF, "return (a * b.data).sum(dim=-1)"),
+    ("float32 only", Common.WRONG_DTYPE, "return (a.float() * b.float()).sum(dim=-1)"),
+    ("changes a in place", Common.CHANGED_IN_PLACE, "a.data *= b.data\nreturn a.sum(dim=-1)"),
+    ("made on the CPU", Common.MADE_ON_CPU, "return torch.zeros(len(a), dtype=a.dtype) + (a * b).sum(dim=-1)"),
+    ("hard-coded to the visible example", Unexplained.SHAPE, "return torch.tensor([4.0, 6.0, -3.0])"),
+]
+_PAIRS = [
+    ("nothing returned", Common.NO_RETURN, "x @ y.mT"),
+    ("rows for y", pairwise_dots.ROWS_OF_Y, "return y @ x.mT"),
+    ("not summed", pairwise_dots.NOT_SUMMED, "return x[:, :, None] * y[:, None]"),
+    ("batch summed away", pairwise_dots.BATCH_SUMMED, "return torch.einsum('bnd,bmd->nm', x, y)"),
+    ("every sequence with every other", pairwise_dots.ALL_SEQUENCES, "return torch.einsum('bnd,cmd->bcnm', x, y)"),
+    (
         "reshaped where a transpose was meant",
-        "`reshape` or `view` where a transpose is meant",
+        pairwise_dots.RESHAPED,
         "return x @ y.reshape(len(y), y.shape[2], y.shape[1])",
     ),
-    _pairs("x with itself", "y is not used", "return x @ x.mT"),
-    _pairs("first sequence's y for all", "only the first sequence's y", "return torch.einsum('bnd,md->bnm', x, y[0])"),
-    _pairs("first sequence's x for all", "only the first sequence's x", "return torch.einsum('nd,bmd->bnm', x[0], y)"),
-    _pairs("averaged", "averaged instead of summed", "return (x[:, :, None] * y[:, None]).mean(dim=-1)"),
-    _pairs("divided by the root of d", "divided by √d", "return x @ y.mT / x.shape[-1] ** 0.5"),
-    _pairs("distances", "wrong entries", "return torch.cdist(x, y)"),
-    _pairs("all of T, the batch too", "RuntimeError", "return x @ y.T"),
-    _pairs("softmax already", "no softmax here", "return (x @ y.mT).softmax(dim=-1)"),
-    _pairs(
-        "cosines", "divided by the lengths of the vectors", "return F.normalize(x, dim=-1) @ F.normalize(y, dim=-1).mT"
-    ),
-    _pairs(
-        "all sequences of y summed", "all sequences of y are summed up", "return torch.einsum('bik,cjk->bij', x, y)"
-    ),
-    _pairs("a loop over the batch", "without a loop", "return torch.stack([u @ v.T for u, v in zip(x, y)])"),
-    _pairs(
+    ("x with itself", pairwise_dots.Y_UNUSED, "return x @ x.mT"),
+    ("first sequence's y for all", pairwise_dots.FIRST_Y, "return torch.einsum('bnd,md->bnm', x, y[0])"),
+    ("first sequence's x for all", pairwise_dots.FIRST_X, "return torch.einsum('nd,bmd->bnm', x[0], y)"),
+    ("averaged", pairwise_dots.AVERAGED, "return (x[:, :, None] * y[:, None]).mean(dim=-1)"),
+    ("divided by the root of d", pairwise_dots.SCALED, "return x @ y.mT / x.shape[-1] ** 0.5"),
+    ("distances", Unexplained.VALUES, "return torch.cdist(x, y)"),
+    ("all of T, the batch too", Common.SIZES_DO_NOT_FIT, "return x @ y.T"),
+    ("softmax already", pairwise_dots.SOFTMAX, "return (x @ y.mT).softmax(dim=-1)"),
+    ("cosines", pairwise_dots.LENGTHS, "return F.normalize(x, dim=-1) @ F.normalize(y, dim=-1).mT"),
+    ("all sequences of y summed", pairwise_dots.Y_SUMMED, "return torch.einsum('bik,cjk->bij', x, y)"),
+    ("a loop over the batch", Common.LOOP, "return torch.stack([u @ v.T for u, v in zip(x, y)])"),
+    (
         "a loop over the positions",
-        "without a loop",
-        "rows = []",
-        "for i in range(x.shape[1]):",
-        "    rows.append((x[:, i, None] * y).sum(dim=-1))",
-        "return torch.stack(rows, dim=1)",
+        Common.LOOP,
+        """
+        rows = []
+        for i in range(x.shape[1]):
+            rows.append((x[:, i, None] * y).sum(dim=-1))
+        return torch.stack(rows, dim=1)
+        """,
     ),
-    _pairs("sizes of one squeezed away", "`squeeze()`", "return (x @ y.mT).squeeze()"),
-    _pairs("detached", "cut off from the graph", "return (x @ y.mT).detach()"),
-    _pairs("x detached", "no gradient reaches `x`", "return x.detach() @ y.mT"),
-    _pairs("float32 only", "keep dtype torch.float64", "return x.float() @ y.float().mT"),
-    _pairs("changes y in place", "`y` was changed in place", "y.data.mul_(2)", "return x @ y.mT / 2"),
-    _pairs(
+    ("sizes of one squeezed away", pairwise_dots.SQUEEZED, "return (x @ y.mT).squeeze()"),
+    ("detached", Common.CUT_OFF, "return (x @ y.mT).detach()"),
+    ("x detached", Common.INPUT_CUT_OFF, "return x.detach() @ y.mT"),
+    ("float32 only", Common.WRONG_DTYPE, "return x.float() @ y.float().mT"),
+    ("changes y in place", Common.CHANGED_IN_PLACE, "y.data.mul_(2)\nreturn x @ y.mT / 2"),
+    (
         "made on the CPU",
-        "fails when its inputs are on a GPU",
-        "out = torch.zeros(len(x), x.shape[1], y.shape[1], dtype=x.dtype)",
-        "return out + x @ y.mT",
+        Common.MADE_ON_CPU,
+        "out = torch.zeros(len(x), x.shape[1], y.shape[1], dtype=x.dtype)\nreturn out + x @ y.mT",
     ),
+]
+
+MUTANTS = [
+    *mutants("batch_dot", "def batch_dot(a, b):", _DOTS),
+    *mutants("pairwise_dots", "def pairwise_dots(x, y):", _PAIRS),
     *forging_answers(functions=["batch_dot", "pairwise_dots"]),
 ]
 

@@ -1,7 +1,12 @@
-"""Chapter 06: wrong answers that must fail with their message, right answers that must pass."""
+"""Chapter 06: wrong answers, each with the mistake that its check must name, and right ones, which must pass."""
 
-from autograder.answers import edit, edited_variant, mutant, variant
-from checks.forgers import forging_answers
+from autograder.answers import edit, edited_variant, edits, mutants, variant
+from autograder.checks import Common
+from checks.forgers import forging_answers, forging_dropout
+from checks.transformer_block.mistakes import LayerNorm as L
+from checks.transformer_block.mistakes import Network as N
+from checks.transformer_block.mistakes import TransformerBlock as B
+from checks.transformer_block.mistakes import check_layer_norm as T
 
 _CENTRED = "centred = x - x.mean(dim=-1, keepdim=True)"
 _VARIANCE = "variance = centred.pow(2).mean(dim=-1, keepdim=True)"
@@ -13,197 +18,162 @@ def _over(dims: str) -> tuple[tuple[str, str], ...]:
     return (_CENTRED, _CENTRED.replace("-1", dims)), (_VARIANCE, _VARIANCE.replace("-1", dims))
 
 
-_LAYER_NORM_MUTANTS = [
-    edit("LayerNorm", "nothing returned", "is there a `return`?", (_NORMALISED, _NORMALISED.removeprefix("return "))),
-    edit(
-        "LayerNorm",
-        "unbiased variance",
-        "divides by d - 1",
-        (_VARIANCE, "variance = x.var(dim=-1, keepdim=True)"),
-    ),
-    edit(
-        "LayerNorm",
-        "eps outside the root",
-        "eps is outside the root",
-        ("torch.sqrt(variance + self.eps)", "(torch.sqrt(variance) + self.eps)"),
-    ),
-    edit("LayerNorm", "eps fixed", "the argument `eps` is ignored", ("self.eps = eps", "self.eps = 1e-5")),
-    edit("LayerNorm", "no eps", "contains NaN: divide by sqrt(variance + eps)", ("variance + self.eps", "variance")),
+_LAYER_NORM_MUTANTS = edits(
+    "LayerNorm",
+    [
+        ("nothing returned", Common.NO_RETURN, (_NORMALISED, _NORMALISED.removeprefix("return "))),
+        ("unbiased variance", L.UNBIASED, (_VARIANCE, "variance = x.var(dim=-1, keepdim=True)")),
+        (
+            "eps outside the root",
+            L.EPS_OUTSIDE,
+            ("torch.sqrt(variance + self.eps)", "(torch.sqrt(variance) + self.eps)"),
+        ),
+        ("eps fixed", L.EPS_IGNORED, ("self.eps = eps", "self.eps = 1e-5")),
+        ("no eps", L.NO_EPS, ("variance + self.eps", "variance")),
+        ("over the positions", L.OVER_POSITIONS, *_over("-2")),
+        ("over positions and features", L.OVER_BOTH, *_over("(-2, -1)")),
+        ("over the batch", L.OVER_BATCH, *_over("0")),
+        ("over batch and positions", L.OVER_BATCH_AND_POSITIONS, *_over("tuple(range(x.dim() - 1))")),
+        ("dimension 2", L.OVER_DIMENSION_2, *_over("min(2, x.dim() - 1)")),
+        ("mean not subtracted", L.NOT_CENTRED, ("self.weight * centred", "self.weight * x")),
+        ("root mean square", L.NEVER_CENTRED, (_CENTRED, "centred = x")),
+        ("divided by the variance", L.NO_ROOT, ("torch.sqrt(variance + self.eps)", "(variance + self.eps)")),
+        ("not divided", L.NOT_DIVIDED, (" / torch.sqrt(variance + self.eps)", "")),
+        ("weight unused", L.NO_WEIGHT, ("self.weight * centred", "centred")),
+        ("bias unused", L.NO_BIAS, (" + self.bias", "")),
+        (
+            "bias before weight",
+            L.BIAS_FIRST,
+            (_NORMALISED, "return self.weight * (centred / torch.sqrt(variance + self.eps) + self.bias)"),
+        ),
+        ("weight is no parameter", L.NO_PARAMETER, ("nn.Parameter(torch.ones(dim))", "torch.ones(dim)")),
+        ("weight starts random", L.START, ("nn.Parameter(torch.ones(dim))", "nn.Parameter(torch.randn(dim))")),
+        ("one weight for all features", L.START, ("nn.Parameter(torch.ones(dim))", "nn.Parameter(torch.ones(1))")),
+        (
+            "library function",
+            L.LIBRARY,
+            (_NORMALISED, "return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)"),
+        ),
+        (
+            "input changed in place",
+            Common.CHANGED_IN_PLACE,
+            (_CENTRED, "x -= x.mean(dim=-1, keepdim=True)\n        centred = x"),
+        ),
+        (
+            "difference of squares",
+            L.DIFFERENCE_OF_SQUARES,
+            (_VARIANCE, "variance = x.pow(2).mean(dim=-1, keepdim=True) - x.mean(dim=-1, keepdim=True).pow(2)"),
+        ),
+        (
+            "statistics detached",
+            L.STATISTICS_CUT_OFF,
+            (_CENTRED, _CENTRED.replace("keepdim=True)", "keepdim=True).detach()")),
+            (_VARIANCE, _VARIANCE + ".detach()"),
+        ),
+        (
+            "float32 only",
+            Common.WRONG_DTYPE,
+            (_CENTRED, "x = x.float()\n        " + _CENTRED),
+            (_NORMALISED, "return (self.weight * centred / torch.sqrt(variance + self.eps) + self.bias).float()"),
+        ),
+        ("keepdim forgotten", L.KEEPDIM, (_VARIANCE, _VARIANCE.replace(", keepdim=True", ""))),
+        (
+            "silent in evaluation",
+            L.SILENT_IN_EVAL,
+            (_CENTRED, "if not self.training:\n            return x\n        " + _CENTRED),
+        ),
+        (
+            "made on the CPU",
+            Common.MADE_ON_CPU,
+            (_NORMALISED, _NORMALISED + " + torch.zeros(x.shape[-1:], dtype=x.dtype)"),
+        ),
+    ],
+)
+
+_LAYER_NORM_PUBLISHED = [
     edit(
         "LayerNorm",
         "the published std",
-        "divides by d - 1",
+        L.UNBIASED,
         (_NORMALISED, "return self.weight * centred / (x.std(-1, keepdim=True) + self.eps) + self.bias"),
-    ),
-    edit("LayerNorm", "over the positions", "over the positions instead of the features", *_over("-2")),
-    edit("LayerNorm", "over positions and features", "over positions and features together", *_over("(-2, -1)")),
-    edit("LayerNorm", "over the batch", "over the batch", *_over("0")),
-    edit("LayerNorm", "over batch and positions", "as a batch norm does", *_over("tuple(range(x.dim() - 1))")),
-    edit("LayerNorm", "over the whole tensor", "over the whole tensor", *_over("tuple(range(x.dim()))")),
-    edit("LayerNorm", "dimension 2", "over dimension 2", *_over("min(2, x.dim() - 1)")),
-    edit(
-        "LayerNorm", "mean not subtracted", "the mean is not subtracted", ("self.weight * centred", "self.weight * x")
-    ),
-    edit("LayerNorm", "root mean square", "the mean is not subtracted", (_CENTRED, "centred = x")),
-    edit(
-        "LayerNorm",
-        "divided by the variance",
-        "divided by the variance, not by its root",
-        ("torch.sqrt(variance + self.eps)", "(variance + self.eps)"),
-    ),
-    edit("LayerNorm", "not divided", "nothing is divided", (" / torch.sqrt(variance + self.eps)", "")),
-    edit("LayerNorm", "weight unused", "`weight` is not used", ("self.weight * centred", "centred")),
-    edit("LayerNorm", "bias unused", "`bias` is not used", (" + self.bias", "")),
-    edit(
-        "LayerNorm",
-        "bias before weight",
-        "`bias` is added before",
-        (_NORMALISED, "return self.weight * (centred / torch.sqrt(variance + self.eps) + self.bias)"),
+        published="the unbiased std, undefined for a dim of 1",
     ),
     edit(
         "LayerNorm",
-        "weight is no parameter",
-        "`weight` is not a parameter",
-        ("nn.Parameter(torch.ones(dim))", "torch.ones(dim)"),
-    ),
-    edit(
-        "LayerNorm",
-        "weight starts random",
-        "one number for each feature",
-        ("nn.Parameter(torch.ones(dim))", "nn.Parameter(torch.randn(dim))"),
-    ),
-    edit(
-        "LayerNorm",
-        "one weight for all features",
-        "one number for each feature",
-        ("nn.Parameter(torch.ones(dim))", "nn.Parameter(torch.ones(1))"),
-    ),
-    edit(
-        "LayerNorm",
-        "library function",
-        "the code calls `layer_norm`",
-        (_NORMALISED, "return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)"),
-    ),
-    edit(
-        "LayerNorm",
-        "input changed in place",
-        "`x` was changed in place",
-        (_CENTRED, "x -= x.mean(dim=-1, keepdim=True)\n        centred = x"),
-    ),
-    edit(
-        "LayerNorm",
-        "difference of squares",
-        "far from zero",
-        (_VARIANCE, "variance = x.pow(2).mean(dim=-1, keepdim=True) - x.mean(dim=-1, keepdim=True).pow(2)"),
-    ),
-    edit(
-        "LayerNorm",
-        "statistics detached",
-        "mean and variance are cut off",
-        (_CENTRED, _CENTRED.replace("keepdim=True)", "keepdim=True).detach()")),
-        (_VARIANCE, _VARIANCE + ".detach()"),
-    ),
-    edit(
-        "LayerNorm",
-        "float32 only",
-        "keep dtype torch.float64",
-        (_CENTRED, "x = x.float()\n        " + _CENTRED),
-        (_NORMALISED, "return (self.weight * centred / torch.sqrt(variance + self.eps) + self.bias).float()"),
-    ),
-    edit(
-        "LayerNorm",
-        "keepdim forgotten",
-        "must match the size",
-        (_VARIANCE, _VARIANCE.replace(", keepdim=True", "")),
-    ),
-    edit(
-        "LayerNorm",
-        "silent in evaluation",
-        "after `.eval()`",
-        (_CENTRED, "if not self.training:\n            return x\n        " + _CENTRED),
-    ),
-    edit(
-        "LayerNorm",
-        "made on the CPU",
-        "fails when its inputs are on a GPU",
-        (_NORMALISED, _NORMALISED + " + torch.zeros(x.shape[-1:], dtype=x.dtype)"),
+        "over the whole tensor",
+        L.OVER_ALL,
+        *_over("tuple(range(x.dim()))"),
+        published="one mean for the whole batch",
     ),
 ]
 
 _FEED = "return self.outer(self.dropout(F.relu(self.inner(x))))"
 
 
-def _feed(title: str, says: str, body: str) -> object:
-    """FeedForward with another last line."""
-    return edit("FeedForward", title, says, (_FEED, body))
-
-
+_FED = [
+    ("no ReLU", N.NO_RELU, "self.outer(self.dropout(self.inner(x)))"),
+    ("ReLU last", N.RELU_LAST, "F.relu(self.outer(self.dropout(self.inner(x))))"),
+    ("ReLU first", N.RELU_FIRST, "self.outer(self.dropout(self.inner(F.relu(x))))"),
+    ("a ReLU too many before", N.RELU_BEFORE, "self.outer(self.dropout(F.relu(self.inner(F.relu(x)))))"),
+    ("GELU", N.GELU, "self.outer(self.dropout(F.gelu(self.inner(x))))"),
+    ("sigmoid", N.SIGMOID, "self.outer(self.dropout(torch.sigmoid(self.inner(x))))"),
+    ("dropout in evaluation", Common.DROPOUT_IN_EVAL, "self.outer(F.dropout(F.relu(self.inner(x)), self.dropout.p))"),
+    ("dropout unused", N.NO_DROPOUT, "self.outer(F.relu(self.inner(x)))"),
+    ("dropout on the result", N.DROPOUT_ON_RESULT, "self.dropout(self.outer(F.relu(self.inner(x))))"),
+    ("dropout on the input", N.DROPOUT_ON_INPUT, "self.outer(F.relu(self.inner(self.dropout(x))))"),
+    ("detached", Common.CUT_OFF, "self.outer(self.dropout(F.relu(self.inner(x)))).detach()"),
+    ("hidden detached", Common.INPUT_CUT_OFF, "self.outer(self.dropout(F.relu(self.inner(x))).detach())"),
+    ("first sequence only", N.FIRST_SEQUENCE, "self.outer(self.dropout(F.relu(self.inner(x[:1])))).expand_as(x)"),
+]
 _FEED_FORWARD_MUTANTS = [
-    _feed("nothing returned", "is there a `return`?", _FEED.removeprefix("return ")),
-    _feed("no ReLU", "the ReLU is missing", "return self.outer(self.dropout(self.inner(x)))"),
-    _feed("second ReLU", "a second ReLU follows `outer`", f"return F.relu({_FEED.removeprefix('return ')})"),
-    _feed("ReLU last", "the ReLU comes after `outer`", "return F.relu(self.outer(self.dropout(self.inner(x))))"),
-    _feed("ReLU first", "the ReLU comes before `inner`", "return self.outer(self.dropout(self.inner(F.relu(x))))"),
-    _feed(
-        "a ReLU too many before",
-        "a ReLU comes before `inner` too",
-        "return self.outer(self.dropout(F.relu(self.inner(F.relu(x)))))",
-    ),
-    _feed("GELU", "GELU takes the place", "return self.outer(self.dropout(F.gelu(self.inner(x))))"),
-    _feed("sigmoid", "a sigmoid takes the place", "return self.outer(self.dropout(torch.sigmoid(self.inner(x))))"),
-    _feed("residual inside", "the input is added", f"return x + {_FEED.removeprefix('return ')}"),
-    _feed(
-        "dropout in evaluation",
-        "dropout is still active in evaluation",
-        "return self.outer(F.dropout(F.relu(self.inner(x)), self.dropout.p))",
-    ),
-    _feed("dropout unused", "`dropout` has no effect", "return self.outer(F.relu(self.inner(x)))"),
-    _feed(
-        "dropout on the result", "dropout acts on the result", "return self.dropout(self.outer(F.relu(self.inner(x))))"
-    ),
-    _feed(
-        "dropout on the input",
-        "dropout acts on the input",
-        "return self.outer(F.relu(self.inner(self.dropout(x))))",
-    ),
-    _feed(
-        "dropout without scaling",
-        "to make up for those",
-        """h = F.relu(self.inner(x))
+    *edits(
+        "FeedForward",
+        [
+            ("nothing returned", Common.NO_RETURN, (_FEED, _FEED.removeprefix("return "))),
+            *((title, mistake, (_FEED, f"return {to}")) for title, mistake, to in _FED),
+            ("second ReLU", N.RELU_TWICE, (_FEED, f"return F.relu({_FEED.removeprefix('return ')})")),
+            ("residual inside", N.RESIDUAL, (_FEED, f"return x + {_FEED.removeprefix('return ')}")),
+            (
+                "dropout without scaling",
+                N.DROPOUT_SCALE,
+                (
+                    _FEED,
+                    """h = F.relu(self.inner(x))
         if self.training:
             h = h * (torch.rand_like(h) >= self.dropout.p)
         return self.outer(h)""",
+                ),
+            ),
+            (
+                "input changed in place",
+                Common.CHANGED_IN_PLACE,
+                (
+                    _FEED,
+                    "y = self.outer(self.dropout(F.relu(self.inner(x))))\n        x.data.mul_(0.5)\n        return y",
+                ),
+            ),
+        ],
     ),
-    _feed("detached", "cut off from the graph", "return self.outer(self.dropout(F.relu(self.inner(x)))).detach()"),
-    _feed("hidden detached", "no gradient reaches", "return self.outer(self.dropout(F.relu(self.inner(x))).detach())"),
-    _feed(
-        "input changed in place",
-        "`x` was changed in place",
-        "y = self.outer(self.dropout(F.relu(self.inner(x))))\n        x.data.mul_(0.5)\n        return y",
-    ),
-    _feed(
-        "first sequence only",
-        "the second sequence",
-        "return self.outer(self.dropout(F.relu(self.inner(x[:1])))).expand_as(x)",
-    ),
-    edit(
+    *edits(
         "FeedForward",
-        "hidden ignored",
-        "`inner` is nn.Linear(dim, hidden)",
-        ("nn.Linear(dim, hidden)", "nn.Linear(dim, 4 * dim)"),
-        ("nn.Linear(hidden, dim)", "nn.Linear(4 * dim, dim)"),
+        [
+            (
+                "hidden ignored",
+                Common.PARAMETER_SHAPE,
+                ("nn.Linear(dim, hidden)", "nn.Linear(dim, 4 * dim)"),
+                ("nn.Linear(hidden, dim)", "nn.Linear(4 * dim, dim)"),
+            ),
+            ("no bias", Common.PARAMETER_MISSING, ("nn.Linear(dim, hidden)", "nn.Linear(dim, hidden, bias=False)")),
+        ],
     ),
-    edit(
+    *mutants(
         "FeedForward",
-        "no bias",
-        "the parameter `inner.bias` is missing",
-        ("nn.Linear(dim, hidden)", "nn.Linear(dim, hidden, bias=False)"),
-    ),
-    mutant(
-        "FeedForward",
-        "other names",
-        "the parameter `inner.weight` is missing",
-        """
+        "",
+        [
+            (
+                "other names",
+                Common.PARAMETER_MISSING,
+                """
         class FeedForward(nn.Module):
             def __init__(self, dim, hidden, dropout=0.0):
                 super().__init__()
@@ -214,6 +184,8 @@ _FEED_FORWARD_MUTANTS = [
             def forward(self, x):
                 return self.layers(x)
         """,
+            )
+        ],
     ),
 ]
 
@@ -221,64 +193,63 @@ _CONV = "return self.outer(F.relu(self.inner(channels_first))).transpose(1, 2)"
 _TURN = "channels_first = x.transpose(1, 2)  # (B, d, n)"
 
 
-def _conv(title: str, says: str, *edits: tuple[str, str]) -> object:
-    return edit("ConvFeedForward", title, says, *edits)
-
-
-_CONV_MUTANTS = [
-    _conv("nothing returned", "is there a `return`?", (_CONV, _CONV.removeprefix("return "))),
-    _conv("not turned", "Conv1d wants `(B, d, n)`", (_TURN, "channels_first = x"), (_CONV, _CONV[:-16])),
-    _conv("not turned back", "the result is not turned back", (_CONV, _CONV[:-16])),
-    _conv(
-        "reshaped both times",
-        "Conv1d wants `(B, d, n)`",
-        (_TURN, "channels_first = x.reshape(x.shape[0], x.shape[2], x.shape[1])"),
-        (_CONV, _CONV[:-16] + ".reshape(x.shape)"),
-    ),
-    _conv(
-        "reshaped before",
-        "x is not turned to `(B, d, n)` before `inner`",
-        (_TURN, "channels_first = x.reshape(x.shape[0], x.shape[2], x.shape[1])"),
-    ),
-    _conv("reshaped after", "the result is not turned back", (_CONV, _CONV[:-16] + ".reshape(x.shape)")),
-    _conv("no ReLU", "the ReLU is missing", ("F.relu(self.inner(channels_first))", "self.inner(channels_first)")),
-    _conv(
-        "ReLU last", "the ReLU comes after `outer`", (_CONV, "return F.relu(self.outer(self.inner(channels_first))).mT")
-    ),
-    _conv("GELU", "GELU takes the place", ("F.relu", "F.gelu")),
-    _conv("residual inside", "the input is added", (_CONV, _CONV.replace("return ", "return x + "))),
-    _conv(
-        "width 3",
-        "`inner` is nn.Conv1d(dim, hidden",
-        ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Conv1d(dim, hidden, kernel_size=3, padding=1)"),
-    ),
-    _conv(
-        "linear layers",
-        "`inner` is nn.Conv1d(dim, hidden",
-        ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Linear(dim, hidden)"),
-        ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Linear(hidden, dim)"),
-        (_TURN, "channels_first = x"),
-        (_CONV, _CONV[:-16]),
-    ),
-    _conv(
-        "no bias",
-        "the parameter `outer.bias` is missing",
-        ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Conv1d(hidden, dim, kernel_size=1, bias=False)"),
-    ),
-    _conv(
-        "hidden ignored",
-        "`inner` is nn.Conv1d(dim, hidden",
-        ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Conv1d(dim, 4 * dim, kernel_size=1)"),
-        ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Conv1d(4 * dim, dim, kernel_size=1)"),
-    ),
-    _conv("detached", "cut off from the graph", (_CONV, _CONV + ".detach()")),
-    _conv("squeezed", "should have shape (1, 2, 2), got (2, 2)", (_CONV, _CONV + ".squeeze()")),
-    _conv(
-        "input turned in place",
-        "`x` was changed in place",
-        (_CONV, "y = " + _CONV.removeprefix("return ") + "\n        x.data.zero_()\n        return y"),
-    ),
-]
+_CONV_MUTANTS = edits(
+    "ConvFeedForward",
+    [
+        ("nothing returned", Common.NO_RETURN, (_CONV, _CONV.removeprefix("return "))),
+        ("not turned", N.NEVER_TURNED, (_TURN, "channels_first = x"), (_CONV, _CONV[:-16])),
+        ("not turned back", N.NOT_TURNED_BACK, (_CONV, _CONV[:-16])),
+        (
+            "reshaped both times",
+            N.NEVER_TURNED,
+            (_TURN, "channels_first = x.reshape(x.shape[0], x.shape[2], x.shape[1])"),
+            (_CONV, _CONV[:-16] + ".reshape(x.shape)"),
+        ),
+        ("reshaped before", N.NOT_TURNED, (_TURN, "channels_first = x.reshape(x.shape[0], x.shape[2], x.shape[1])")),
+        ("reshaped after", N.NOT_TURNED_BACK, (_CONV, _CONV[:-16] + ".reshape(x.shape)")),
+        ("no ReLU", N.NO_RELU, ("F.relu(self.inner(channels_first))", "self.inner(channels_first)")),
+        ("ReLU last", N.RELU_LAST, (_CONV, "return F.relu(self.outer(self.inner(channels_first))).mT")),
+        ("GELU", N.GELU, ("F.relu", "F.gelu")),
+        ("residual inside", N.RESIDUAL, (_CONV, _CONV.replace("return ", "return x + "))),
+        (
+            "a norm of its own",
+            Common.PARAMETER_TOO_MANY,
+            ("self.inner = nn", "self.norm = nn.LayerNorm(dim)\n        self.inner = nn"),
+            (_TURN, "channels_first = self.norm(x).transpose(1, 2)"),
+        ),
+        (
+            "width 3",
+            N.NO_CONVOLUTION,
+            ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Conv1d(dim, hidden, kernel_size=3, padding=1)"),
+        ),
+        (
+            "linear layers",
+            N.NO_CONVOLUTION,
+            ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Linear(dim, hidden)"),
+            ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Linear(hidden, dim)"),
+            (_TURN, "channels_first = x"),
+            (_CONV, _CONV[:-16]),
+        ),
+        (
+            "no bias",
+            Common.PARAMETER_MISSING,
+            ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Conv1d(hidden, dim, kernel_size=1, bias=False)"),
+        ),
+        (
+            "hidden ignored",
+            N.NO_CONVOLUTION,
+            ("nn.Conv1d(dim, hidden, kernel_size=1)", "nn.Conv1d(dim, 4 * dim, kernel_size=1)"),
+            ("nn.Conv1d(hidden, dim, kernel_size=1)", "nn.Conv1d(4 * dim, dim, kernel_size=1)"),
+        ),
+        ("detached", Common.CUT_OFF, (_CONV, _CONV + ".detach()")),
+        ("squeezed", N.NO_BATCH, (_CONV, _CONV + ".squeeze()")),
+        (
+            "input turned in place",
+            Common.CHANGED_IN_PLACE,
+            (_CONV, "y = " + _CONV.removeprefix("return ") + "\n        x.data.zero_()\n        return y"),
+        ),
+    ],
+)
 
 _PRE = "            return x + self.dropout(self.feed_forward(self.norm_2(x)))"
 _POST = "        return self.norm_2(x + self.dropout(self.feed_forward(x)))"
@@ -289,186 +260,177 @@ _POST_ATTENTION = "attended, _ = self.attention(x, x, x, mask)"
 _PRE_ATTENTION = "attended, _ = self.attention(normed, normed, normed, mask)"
 
 
-def _block(title: str, says: str, *edits: tuple[str, str]) -> object:
-    return edit("TransformerBlock", title, says, *edits)
-
-
-_BLOCK_MUTANTS = [
-    _block("nothing returned", "is there a `return`?", (_POST, _POST.replace("return ", ""))),
-    _block("returns the weights too", "got a tuple", (_POST, _POST + ", _")),
-    _block("only a LayerNorm", "only a LayerNorm of its input", (_FIRST, "        return self.norm_1(x)\n" + _FIRST)),
-    _block(
-        "only two LayerNorms",
-        "only a LayerNorm of its input",
-        (_FIRST, "        return self.norm_2(self.norm_1(x))\n" + _FIRST),
-    ),
-    _block(
-        "residuals subtracted",
-        "residuals are subtracted",
-        (_POST_1, _POST_1.replace("+", "-")),
-        (_POST, _POST.replace("+", "-")),
-    ),
-    _block(
-        "first residual subtracted", "residual around the attention is subtracted", (_POST_1, _POST_1.replace("+", "-"))
-    ),
-    _block(
-        "second residual subtracted",
-        "residual around the feed-forward network is subtracted",
-        (_POST, _POST.replace("+", "-")),
-    ),
-    _block(
-        "pre-norm residuals subtracted",
-        "residuals are subtracted",
-        (_PRE_1, _PRE_1.replace("+", "-")),
-        (_PRE, _PRE.replace("+", "-")),
-    ),
-    _block(
-        "one LayerNorm, used twice",
-        "one LayerNorm is used twice",
-        ("self.norm_2 = LayerNorm(dim)", "self.norm_2 = self.norm_1"),
-    ),
-    _block("norm_1 used twice", "`norm_1` is used twice", (_POST, _POST.replace("norm_2", "norm_1"))),
-    _block("norm_2 used twice", "`norm_2` is used twice", (_POST_1, _POST_1.replace("norm_1", "norm_2"))),
-    _block(
-        "norms exchanged",
-        "`norm_1` and `norm_2` are exchanged",
-        (_POST, _POST.replace("norm_2", "norm_1")),
-        (_POST_1, _POST_1.replace("norm_1", "norm_2")),
-    ),
-    _block(
-        "no residual around the attention",
-        "the residual connection around the attention is missing",
-        (_POST_1, "        x = self.norm_1(self.dropout(attended))"),
-    ),
-    _block(
-        "no residual around the network",
-        "the residual connection around the network is missing",
-        (_POST, "        return self.norm_2(self.dropout(self.feed_forward(x)))"),
-    ),
-    _block(
-        "no residuals",
-        "the residual connection around the network is missing",
-        (_POST_1, "        x = self.norm_1(self.dropout(attended))"),
-        (_POST, "        return self.norm_2(self.dropout(self.feed_forward(x)))"),
-    ),
-    _block("order swapped", "the order of the norms is swapped", (_FIRST, "        if not self.norm_first:")),
-    _block("norm_first ignored", "`norm_first=True` has no effect", (_FIRST, "        if False:")),
-    _block("default is pre-norm", "the order of the norms is swapped", ("norm_first=False", "norm_first=True")),
-    _block(
-        "mask not passed on",
-        "the mask is not passed on",
-        (_POST_ATTENTION, "attended, _ = self.attention(x, x, x)"),
-    ),
-    _block(
-        "mask not passed on in pre-norm",
-        "the mask is not passed on",
-        (_PRE_ATTENTION, "attended, _ = self.attention(normed, normed, normed)"),
-    ),
-    _block(
-        "mask turned round",
-        "the mask is turned round",
-        (_POST_ATTENTION, "attended, _ = self.attention(x, x, x, None if mask is None else ~mask)"),
-    ),
-    _block(
+_POSTS = [
+    ("no residual around the network", B.NO_NETWORK_RESIDUAL, "self.norm_2(self.dropout(self.feed_forward(x)))"),
+    (
         "dropout in evaluation",
-        "dropout is still active in evaluation",
-        (_POST, "        return self.norm_2(x + F.dropout(self.feed_forward(x), self.dropout.p))"),
+        Common.DROPOUT_IN_EVAL,
+        "self.norm_2(x + F.dropout(self.feed_forward(x), self.dropout.p))",
     ),
-    _block(
-        "dropout after the residual",
-        "dropout is applied after the residual",
-        (_POST_1, "        x = self.norm_1(self.dropout(x + attended))"),
-        (_POST, "        return self.norm_2(self.dropout(x + self.feed_forward(x)))"),
-    ),
-    _block(
-        "dropout after the residual in pre-norm",
-        "dropout is applied after the residual",
-        (_PRE_1, "            x = self.dropout(x + attended)"),
-        (_PRE, "            return self.dropout(x + self.feed_forward(self.norm_2(x)))"),
-    ),
-    _block(
-        "attention's output not dropped",
-        "the attention's output is not dropped",
-        (_POST_1, "        x = self.norm_1(x + attended)"),
-    ),
-    _block(
-        "network's output not dropped",
-        "the feed-forward network's output is not dropped",
-        (_POST, "        return self.norm_2(x + self.feed_forward(x))"),
-    ),
-    _block(
-        "dropout inside the sublayers only",
-        "neither sublayer's output is dropped",
-        ("self.dropout = nn.Dropout(dropout)", "self.dropout = nn.Identity()"),
-    ),
-    _block("dropout by default", "dropout is 0 unless it is asked for", ("dropout=0.0", "dropout=0.1")),
-    _block("hidden is dim by default", "should have 4 * dim", ("4 * dim if hidden is None", "dim if hidden is None")),
-    _block("hidden not passed on", "`hidden` is not passed on", ("4 * dim if hidden is None else hidden", "4 * dim")),
-    _block(
+    ("network's output not dropped", B.NETWORK_NOT_DROPPED, "self.norm_2(x + self.feed_forward(x))"),
+    ("no network", B.NO_NETWORK, "self.norm_2(x)"),
+    (
         "network without ReLU",
-        "the feed-forward network has no ReLU",
-        (_POST, "        return self.norm_2(x + self.dropout(self.feed_forward.outer(self.feed_forward.inner(x))))"),
+        B.NETWORK_WITHOUT_RELU,
+        "self.norm_2(x + self.dropout(self.feed_forward.outer(self.feed_forward.inner(x))))",
     ),
-    _block(
-        "second residual from the input",
-        "the second residual adds the block's input",
-        (_POST_1, "        h = self.norm_1(x + self.dropout(attended))"),
-        (_POST, "        return self.norm_2(x + self.dropout(self.feed_forward(h)))"),
-    ),
-    _block(
-        "norm on the sublayer's output",
-        "LayerNorm acts on each sublayer's output",
-        (_POST_1, "        x = x + self.norm_1(self.dropout(attended))"),
-        (_POST, "        return x + self.norm_2(self.dropout(self.feed_forward(x)))"),
-    ),
-    _block(
-        "network first",
-        "the feed-forward network comes first",
-        (_POST_ATTENTION, "x = self.norm_1(x + self.dropout(self.feed_forward(x)))\n        " + _POST_ATTENTION),
-        (_POST_1, "        return self.norm_2(x + self.dropout(attended))"),
-        (_POST, ""),
-    ),
-    _block(
-        "no second norm",
-        "`norm_2` is missing",
-        (_POST, "        return x + self.dropout(self.feed_forward(x))"),
-    ),
-    _block(
-        "heads not passed on",
-        "`heads` is not passed on",
-        ("MultiHeadAttention(dim, heads,", "MultiHeadAttention(dim, 1,"),
-    ),
-    _block(
-        "pre-norm adds the normalised x",
-        "the residual path goes round the norm",
-        ("            normed = self.norm_1(x)", "            x = normed = self.norm_1(x)"),
-    ),
-    _block(
-        "pre-norm adds the normalised x, second",
-        "the residual path goes round the norm",
-        (_PRE, "            x = self.norm_2(x)\n            return x + self.dropout(self.feed_forward(x))"),
-    ),
-    _block(
-        "only queries normalised",
-        "only the queries are normalised",
-        (_PRE_ATTENTION, "attended, _ = self.attention(normed, x, x, mask)"),
-    ),
-    _block(
-        "a last norm in pre-norm",
-        "a norm follows the last addition too",
-        (_PRE, "            return self.norm_2(x + self.dropout(self.feed_forward(self.norm_2(x))))"),
-    ),
-    _block("x changed in place", "`x` was changed in place", (_PRE_1, "            x += self.dropout(attended)")),
-    _block("detached", "cut off from the graph", (_POST, _POST + ".detach()")),
-    _block("attention detached", "the gradient", (_POST_1, _POST_1.replace("attended", "attended.detach()"))),
+    ("no second norm", B.NO_NORM_2, "x + self.dropout(self.feed_forward(x))"),
 ]
+_PRES = [
+    (
+        "no residual around the network in pre-norm",
+        B.NO_NETWORK_RESIDUAL,
+        "self.dropout(self.feed_forward(self.norm_2(x)))",
+    ),
+    ("a last norm in pre-norm", B.LAST_NORM, "self.norm_2(x + self.dropout(self.feed_forward(self.norm_2(x))))"),
+]
+_POST_1S = [
+    ("no residual around the attention", B.NO_ATTENTION_RESIDUAL, "self.norm_1(self.dropout(attended))"),
+    ("attention's output not dropped", B.ATTENTION_NOT_DROPPED, "self.norm_1(x + attended)"),
+    ("no first norm", B.NO_NORM_1, "x + self.dropout(attended)"),
+    ("no attention", B.NO_ATTENTION, "self.norm_1(x)"),
+]
+_BLOCK_MUTANTS = edits(
+    "TransformerBlock",
+    [
+        ("nothing returned", Common.NO_RETURN, (_POST, _POST.replace("return ", ""))),
+        ("returns the weights too", B.WEIGHTS_TOO, (_POST, _POST + ", _")),
+        ("only a LayerNorm", B.ONLY_A_NORM, (_FIRST, "        return self.norm_1(x)\n" + _FIRST)),
+        ("only two LayerNorms", B.ONLY_NORMS, (_FIRST, "        return self.norm_2(self.norm_1(x))\n" + _FIRST)),
+        (
+            "residuals subtracted",
+            B.BOTH_SUBTRACTED,
+            (_POST_1, _POST_1.replace("+", "-")),
+            (_POST, _POST.replace("+", "-")),
+        ),
+        ("first residual subtracted", B.ATTENTION_SUBTRACTED, (_POST_1, _POST_1.replace("+", "-"))),
+        ("second residual subtracted", B.NETWORK_SUBTRACTED, (_POST, _POST.replace("+", "-"))),
+        (
+            "pre-norm residuals subtracted",
+            B.BOTH_SUBTRACTED,
+            (_PRE_1, _PRE_1.replace("+", "-")),
+            (_PRE, _PRE.replace("+", "-")),
+        ),
+        ("one LayerNorm, used twice", B.SHARED_NORM, ("self.norm_2 = LayerNorm(dim)", "self.norm_2 = self.norm_1")),
+        ("norm_1 used twice", B.NORM_1_TWICE, (_POST, _POST.replace("norm_2", "norm_1"))),
+        ("norm_2 used twice", B.NORM_2_TWICE, (_POST_1, _POST_1.replace("norm_1", "norm_2"))),
+        (
+            "norms exchanged",
+            B.NORMS_EXCHANGED,
+            (_POST, _POST.replace("norm_2", "norm_1")),
+            (_POST_1, _POST_1.replace("norm_1", "norm_2")),
+        ),
+        *((title, mistake, (_POST_1, f"        x = {to}")) for title, mistake, to in _POST_1S),
+        *((title, mistake, (_POST, f"        return {to}")) for title, mistake, to in _POSTS),
+        (
+            "no residuals",
+            B.NO_NETWORK_RESIDUAL,
+            (_POST_1, "        x = self.norm_1(self.dropout(attended))"),
+            (_POST, "        return self.norm_2(self.dropout(self.feed_forward(x)))"),
+        ),
+        ("order swapped", B.ORDER_SWAPPED, (_FIRST, "        if not self.norm_first:")),
+        ("norm_first ignored", B.NO_EFFECT, (_FIRST, "        if False:")),
+        ("default is pre-norm", B.ORDER_SWAPPED, ("norm_first=False", "norm_first=True")),
+        ("mask not passed on", B.UNMASKED, (_POST_ATTENTION, "attended, _ = self.attention(x, x, x)")),
+        (
+            "mask not passed on in pre-norm",
+            B.UNMASKED,
+            (_PRE_ATTENTION, "attended, _ = self.attention(normed, normed, normed)"),
+        ),
+        (
+            "mask turned round",
+            B.MASK_TURNED,
+            (_POST_ATTENTION, "attended, _ = self.attention(x, x, x, None if mask is None else ~mask)"),
+        ),
+        (
+            "dropout after the residual",
+            B.DROPOUT_AFTER,
+            (_POST_1, "        x = self.norm_1(self.dropout(x + attended))"),
+            (_POST, "        return self.norm_2(self.dropout(x + self.feed_forward(x)))"),
+        ),
+        (
+            "dropout after the residual in pre-norm",
+            B.DROPOUT_AFTER,
+            (_PRE_1, "            x = self.dropout(x + attended)"),
+            (_PRE, "            return self.dropout(x + self.feed_forward(self.norm_2(x)))"),
+        ),
+        (
+            "dropout inside the sublayers only",
+            B.NEITHER_DROPPED,
+            ("self.dropout = nn.Dropout(dropout)", "self.dropout = nn.Identity()"),
+        ),
+        ("dropout by default", B.DROPOUT_BY_DEFAULT, ("dropout=0.0", "dropout=0.1")),
+        (
+            "the network under another name",
+            B.NO_PART,
+            ("self.feed_forward = ", "self.network = "),
+            (_PRE, _PRE.replace("feed_forward", "network")),
+            (_POST, _POST.replace("feed_forward", "network")),
+        ),
+        (
+            "layers in a row for the network",
+            B.NO_FEED_FORWARD,
+            (
+                "FeedForward(dim, 4 * dim if hidden is None else hidden, dropout)",
+                "nn.Sequential(nn.Linear(dim, 4 * dim), nn.ReLU(), nn.Linear(4 * dim, dim))",
+            ),
+        ),
+        (
+            "no residual around the attention in pre-norm",
+            B.NO_ATTENTION_RESIDUAL,
+            (_PRE_1, "            x = self.dropout(attended)"),
+        ),
+        *((title, mistake, (_PRE, f"            return {to}")) for title, mistake, to in _PRES),
+        (
+            "second residual from the input in pre-norm",
+            B.SECOND_ADDS_INPUT,
+            (_PRE_1, "            h = x + self.dropout(attended)"),
+            (_PRE, "            return x + self.dropout(self.feed_forward(self.norm_2(h)))"),
+        ),
+        ("hidden is dim by default", B.HIDDEN_DEFAULT, ("4 * dim if hidden is None", "dim if hidden is None")),
+        ("hidden not passed on", B.HIDDEN_IGNORED, ("4 * dim if hidden is None else hidden", "4 * dim")),
+        (
+            "second residual from the input",
+            B.SECOND_ADDS_INPUT,
+            (_POST_1, "        h = self.norm_1(x + self.dropout(attended))"),
+            (_POST, "        return self.norm_2(x + self.dropout(self.feed_forward(h)))"),
+        ),
+        (
+            "norm on the sublayer's output",
+            B.NORM_ON_OUTPUT,
+            (_POST_1, "        x = x + self.norm_1(self.dropout(attended))"),
+            (_POST, "        return x + self.norm_2(self.dropout(self.feed_forward(x)))"),
+        ),
+        (
+            "network first",
+            B.NETWORK_FIRST,
+            (_POST_ATTENTION, "x = self.norm_1(x + self.dropout(self.feed_forward(x)))\n        " + _POST_ATTENTION),
+            (_POST_1, "        return self.norm_2(x + self.dropout(attended))"),
+            (_POST, ""),
+        ),
+        ("heads not passed on", B.ONE_HEAD, ("MultiHeadAttention(dim, heads,", "MultiHeadAttention(dim, 1,")),
+        (
+            "pre-norm adds the normalised x",
+            B.NORMED_AROUND_ATTENTION,
+            ("            normed = self.norm_1(x)", "            x = normed = self.norm_1(x)"),
+        ),
+        (
+            "pre-norm adds the normalised x, second",
+            B.NORMED_AROUND_NETWORK,
+            (_PRE, "            x = self.norm_2(x)\n            return x + self.dropout(self.feed_forward(x))"),
+        ),
+        (
+            "only queries normalised",
+            B.ONLY_QUERIES,
+            (_PRE_ATTENTION, "attended, _ = self.attention(normed, x, x, mask)"),
+        ),
+        ("x changed in place", Common.CHANGED_IN_PLACE, (_PRE_1, "            x += self.dropout(attended)")),
+        ("detached", Common.CUT_OFF, (_POST, _POST + ".detach()")),
+        ("attention detached", Common.WRONG_GRADIENT, (_POST_1, _POST_1.replace("attended", "attended.detach()"))),
+    ],
+)
 
 _TEST = "check_layer_norm"
-
-
-def _weaker(title: str, says: str, *edits: tuple[str, str]) -> object:
-    """The reference test with something left out."""
-    return edit(_TEST, title, says, *edits)
 
 
 _SHAPES = "((3, dim), (2, 3, dim), (2, 3, 4, dim))"
@@ -478,61 +440,102 @@ _PARAMETERS = 'assert names == {"weight", "bias"}, f"weight and bias should be p
 _STATE = 'state = {"weight": torch.randn(dim).double(), "bias": torch.randn(dim).double()}'
 
 _TEST_MUTANTS = [
-    mutant(
+    *edits(
         _TEST,
-        "asserts nothing",
-        "accepts a layer that returns",
-        """
+        [
+            ("compares exactly", T.REJECTS_RIGHT, (_VALUES, "assert torch.equal(y, expected)")),
+            ("no eps of its own", T.EPS_IGNORED, ('({}, {"eps": 0.5})', "({}, {})")),
+            ("always its own eps", T.EPS_DEFAULT, ('({}, {"eps": 0.5})', '({"eps": 0.5}, {"eps": 0.1})')),
+            ("one vector only", T.OTHER_DIMENSIONS, (_SHAPES, "((dim,),)")),
+            ("three dimensions only", T.DIMENSION_2, (_SHAPES, "((2, 3, dim),)")),
+            ("one sequence only", T.SEQUENCES, (_SHAPES, "((1, 3, dim), (1, 3, 4, dim))")),
+            ("weights as they start", T.ACCEPTS_UNWEIGHTED, (_STATE, "state = right.state_dict()")),
+            (
+                "equal weights",
+                T.WEIGHT,
+                ('"weight": torch.randn(dim).double()', '"weight": torch.full((dim,), 2.0).double()'),
+            ),
+            ("no bias set", T.BIAS, ('"bias": torch.randn(dim).double()', '"bias": torch.zeros(dim).double()')),
+            (
+                "start not looked at",
+                T.START,
+                ("assert torch.equal(layer.weight, right.weight)", "assert True"),
+                ("assert torch.equal(layer.bias, right.bias)", "assert True"),
+            ),
+            ("bias's start not looked at", T.START, ("assert torch.equal(layer.bias, right.bias)", "assert True")),
+            (
+                "a crash where there are no parameters",
+                T.CRASHES,
+                (_PARAMETERS, 'assert dict(layer.named_parameters())["bias"].shape == (dim,)'),
+            ),
+            ("parameters not looked at", T.NO_PARAMETERS, (_PARAMETERS, "")),
+            ("input not looked at", T.IN_PLACE, (_UNCHANGED, "")),
+            (
+                "gradients not looked at",
+                T.GRADIENTS,
+                ('assert_close(given.grad, copy.grad, msg="wrong gradients of x")', ""),
+            ),
+            ("evaluation not looked at", T.EVAL, ("(True, False)", "(True, True)")),
+            (
+                "a crash for a failure",
+                T.CRASHES,
+                (_VALUES, "if not torch.allclose(y, expected): raise RuntimeError('wrong')"),
+            ),
+        ],
+    ),
+    *mutants(
+        _TEST,
+        "",
+        [
+            (
+                "asserts nothing",
+                T.ACCEPTS_UNCHANGED,
+                """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
             torch.allclose(layer_class(5)(x), nn.LayerNorm(5)(x))
         """,
-    ),
-    mutant(
-        _TEST,
-        "returns a bool",
-        "It returned False: a test speaks by `assert`",
-        """
+            ),
+            (
+                "returns a bool",
+                T.RETURNS,
+                """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
             return torch.allclose(layer_class(5)(x), nn.LayerNorm(5)(x), atol=1e-5)
         """,
-    ),
-    mutant(
-        _TEST,
-        "always fails",
-        "rejects torch's own nn.LayerNorm",
-        """
+            ),
+            (
+                "always fails",
+                T.REJECTS_RIGHT,
+                """
         def check_layer_norm(layer_class):
             raise AssertionError("something is wrong")
         """,
-    ),
-    mutant(
-        _TEST,
-        "unbiased oracle",
-        "rejects torch's own nn.LayerNorm",
-        """
+            ),
+            (
+                "unbiased oracle",
+                T.REJECTS_RIGHT,
+                """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
             expected = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
             torch.testing.assert_close(layer_class(5)(x), expected)
         """,
-    ),
-    mutant(
-        _TEST,
-        "tests its own layer",
-        "accepts a layer that returns",
-        """
+            ),
+            (
+                "tests its own layer",
+                T.ACCEPTS_UNCHANGED,
+                """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
             torch.testing.assert_close(LayerNorm(5)(x), nn.LayerNorm(5)(x))
         """,
-    ),
-    mutant(
-        _TEST,
-        "swallows its own failure",
-        "accepts a layer that returns",
-        """
+            ),
+            (
+                "swallows its own failure",
+                T.ACCEPTS_UNCHANGED,
+                """
         def check_layer_norm(layer_class):
             x = torch.randn(2, 3, 5)
             try:
@@ -540,93 +543,67 @@ _TEST_MUTANTS = [
             except AssertionError as error:
                 print(error)
         """,
-    ),
-    mutant(
-        _TEST,
-        "only the shape",
-        "accepts a layer that returns",
-        """
+            ),
+            (
+                "only the mean",
+                T.ACCEPTS_TWICE,
+                """
+            def check_layer_norm(layer_class):
+                layer = layer_class(5)
+                assert layer(torch.randn(2, 3, 5)).mean(-1).abs().max() < 1e-4
+            """,
+            ),
+            (
+                "forgives nearly everything",
+                T.FORMULA,
+                """
+            def check_layer_norm(layer_class):
+                layer, right, x = layer_class(5), nn.LayerNorm(5), torch.randn(40, 3, 5) + 1
+                state = {"weight": 1 + torch.arange(5.0), "bias": torch.arange(5.0)}
+                layer.load_state_dict(state)
+                right.load_state_dict(state)
+                assert (layer(x) - right(x)).abs().mean() < 0.4
+            """,
+            ),
+            (
+                "only the shape",
+                T.ACCEPTS_UNCHANGED,
+                """
         def check_layer_norm(layer_class):
             assert layer_class(5)(torch.randn(2, 3, 5)).shape == (2, 3, 5)
         """,
-    ),
-    mutant(
-        _TEST,
-        "only mean and spread, roughly",
-        "uses neither its weight nor its bias",
-        """
+            ),
+            (
+                "only mean and spread, roughly",
+                T.ACCEPTS_UNWEIGHTED,
+                """
         def check_layer_norm(layer_class):
             y = layer_class(64)(3 * torch.randn(2, 3, 64) + 1)
             assert y.mean(-1).abs().max() < 0.1
             assert (y.var(-1) - 1).abs().max() < 0.2
         """,
-    ),
-    mutant(
-        _TEST,
-        "by name",
-        "rejects a right layer, a LayerNorm written by hand",
-        """
+            ),
+            (
+                "by name",
+                T.REJECTS_RIGHT,
+                """
         def check_layer_norm(layer_class):
             assert layer_class is nn.LayerNorm
         """,
-    ),
-    _weaker(
-        "compares exactly",
-        "rejects a right layer, a LayerNorm written by hand",
-        (_VALUES, "assert torch.equal(y, expected)"),
-    ),
-    _weaker("no eps of its own", "ignores the argument eps", ('({}, {"eps": 0.5})', "({}, {})")),
-    _weaker("always its own eps", "has another default eps", ('({}, {"eps": 0.5})', '({"eps": 0.5}, {"eps": 0.1})')),
-    _weaker("one vector only", "over the positions instead of the features", (_SHAPES, "((dim,),)")),
-    _weaker("three dimensions only", "normalises over dimension 2", (_SHAPES, "((2, 3, dim),)")),
-    _weaker(
-        "one sequence only",
-        "normalises over batch and features together",
-        (_SHAPES, "((1, 3, dim), (1, 3, 4, dim))"),
-    ),
-    _weaker("weights as they start", "uses neither its weight nor its bias", (_STATE, "state = right.state_dict()")),
-    _weaker(
-        "equal weights",
-        "by the first entry of its weight",
-        ('"weight": torch.randn(dim).double()', '"weight": torch.full((dim,), 2.0).double()'),
-    ),
-    _weaker(
-        "no bias set",
-        "does not use its bias",
-        ('"bias": torch.randn(dim).double()', '"bias": torch.zeros(dim).double()'),
-    ),
-    _weaker(
-        "start not looked at",
-        "starts with a weight of zeros",
-        ("assert torch.equal(layer.weight, right.weight)", "assert True"),
-        ("assert torch.equal(layer.bias, right.bias)", "assert True"),
-    ),
-    _weaker(
-        "bias's start not looked at",
-        "starts with a bias of ones",
-        ("assert torch.equal(layer.bias, right.bias)", "assert True"),
-    ),
-    _weaker("parameters not looked at", "a weight and a bias that are no parameters", (_PARAMETERS, "")),
-    _weaker("input not looked at", "changes its input in place", (_UNCHANGED, "")),
-    _weaker(
-        "gradients not looked at",
-        "cuts mean and variance off",
-        ('assert_close(given.grad, copy.grad, msg="wrong gradients of x")', ""),
-    ),
-    _weaker("evaluation not looked at", "does not normalise after `.eval()`", ("(True, False)", "(True, True)")),
-    _weaker(
-        "a crash for a failure",
-        "makes your test stop with RuntimeError",
-        (_VALUES, "if not torch.allclose(y, expected): raise RuntimeError('wrong')"),
+            ),
+        ],
     ),
 ]
 
 MUTANTS = [
     *_LAYER_NORM_MUTANTS,
+    *_LAYER_NORM_PUBLISHED,
     *_FEED_FORWARD_MUTANTS,
     *_CONV_MUTANTS,
     *_BLOCK_MUTANTS,
     *_TEST_MUTANTS,
+    *forging_dropout("FeedForward"),
+    *forging_dropout("TransformerBlock", named=True),
     *forging_answers(classes=["LayerNorm", "FeedForward", "ConvFeedForward", "TransformerBlock"]),
 ]
 
@@ -670,6 +647,12 @@ VARIANTS = [
                 mean, variance = moments(x)
                 return torch.addcmul(self.bias, (x - mean) / (variance + self.epsilon).sqrt(), self.weight)
         """,
+    ),
+    edited_variant(
+        "LayerNorm",
+        "statistics in float32",
+        (_CENTRED, "centred = x.float() - x.float().mean(dim=-1, keepdim=True)"),
+        (_NORMALISED, "return (self.weight * centred / torch.sqrt(variance + self.eps) + self.bias).to(x.dtype)"),
     ),
     edited_variant("FeedForward", "clamp", ("F.relu(self.inner(x))", "self.inner(x).clamp(min=0)")),
     edited_variant(

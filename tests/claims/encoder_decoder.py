@@ -89,6 +89,11 @@ CLAIMS = [
         lambda o: [line.split()[-1] for line in o["leak-run"].splitlines()] == ["0.0", "0.0"],
     ),
     Claim(
+        "leaks-reading",
+        "The loss of the second would fall like that of the first",
+        lambda o: ["leaks nothing" in line for line in o["leaks-run"].splitlines()] == [True, False],
+    ),
+    Claim(
         "repeat-reading",
         "More than a third, where an even guess gives 2 %",
         lambda o: repeats(o)["as it is"][0] > 100 / 3 and repeats(o)["as it is"][1] > 85,

@@ -1,6 +1,7 @@
 """What chapter 07 says of its own runs, and of the records."""
 
 import re
+from math import log
 from statistics import mean, stdev
 
 from claims import Claim, records
@@ -119,6 +120,41 @@ def agreements(outputs: dict[str, str]) -> dict[str, list[float]]:
     return {name: numbers(rest) for name, _, rest in lines}
 
 
+def starts(outputs: dict[str, str]) -> list[tuple[float, float]]:
+    """Training loss and right answers in percent: the chapter's start, the large table, all large."""
+    return [
+        tuple(map(float, re.search(r"loss ([\d.]+) in training; ([\d.]+)%", line).groups()))
+        for line in outputs["table-start-run"].splitlines()
+        if "loss" in line
+    ]
+
+
+def readings(outputs: dict[str, str]) -> list[tuple[float, float]]:
+    """How far one gradient goes at once and in all: by β₂, then ε, then size."""
+    found = re.findall(r"([\d.]+) at once, +([\d.]+) in all", outputs["epsilon-run"])
+    return [tuple(map(float, pair)) for pair in found]
+
+
+def rows_read(outputs: dict[str, str]) -> list[tuple[float, int]]:
+    """The root of v, and the share of a step that ε takes in percent, from rare words to common ones."""
+    found = re.findall(r"√v ([\d.]+), ε takes (\d+)%", outputs["rows-run"])
+    return [(float(root), int(share)) for root, share in found]
+
+
+REVERSALS = (
+    "post-norm, no warm-up",
+    "post-norm, warm-up of 60 steps",
+    "post-norm, a third of the rate",
+    "post-norm, warm-up of 250 steps",
+)
+
+
+def reversal(model: str) -> list[float]:
+    """The loss after 500 steps of chapter 06's small task, seed by seed."""
+    runs = [run for run in records("Reversing_eight_digits*") if run["model"] == model]
+    return [run["values"]["step 500"] for run in sorted(runs, key=lambda run: run["seed"])]
+
+
 def falls(losses: list[float]) -> bool:
     return losses[-1] == min(losses)
 
@@ -161,28 +197,64 @@ CLAIMS = [
         lambda o: all(word in o["first-vectors-run"].splitlines()[0] for word in ("pointless", "irritating")),
     ),
     Claim(
+        "table-start-reading",
+        "its training loss is still 0.69, that of guessing between two classes, where the training above ended at 0.34",
+        lambda o: [loss for loss, _ in starts(o)[:2]] == [0.34, round(log(2), 2)],
+    ),
+    Claim("table-start-reading", "the loss falls again, to 0.53", lambda o: starts(o)[2][0] == 0.53),
+    Claim(
+        "table-start-reading",
+        "judged about as well as above",
+        lambda o: abs(starts(o)[2][1] - starts(o)[0][1]) < 3 < 10 < starts(o)[0][1] - starts(o)[1][1],
+    ),
+    Claim(
+        "epsilon-reading",
+        "almost three learning rates at once and 29 in all, however small",
+        lambda o: all(once == 2.9 and 28 < in_all < 30 for once, in_all in readings(o)[:2]),
+    ),
+    Claim(
+        "epsilon-reading",
+        "0.7 at once and 8 in all, for gradients of any size",
+        lambda o: all(once == 0.7 and round(in_all) == 8 for once, in_all in readings(o)[4:6]),
+    ),
+    Claim(
+        "epsilon-reading",
+        "0.1 in all, and leaves much of the way to\none that is large, 23 in place of 30",
+        lambda o: [round(readings(o)[i][1], d) for i, d in ((2, 1), (6, 1), (3, 0), (1, 0))] == [0.1, 0.1, 23, 30],
+    ),
+    Claim(
         "precision-idea",
-        "A whole step, as for any other gradient; and a tenth of it",
-        lambda o: numbers(o["epsilon-run"])[-1] < 0.11 and "1.00 learning rates" in o["epsilon-run"],
+        "$\\sqrt{v}$ is about 0.0002, twice this ε, which takes a third of their steps",
+        lambda o: rows_read(o)[0] == (0.00022, 32),
+    ),
+    Claim(
+        "precision-idea",
+        "that sixty reviews or more hold it takes 2 %",
+        lambda o: rows_read(o)[-1][1] == 2,
+    ),
+    Claim(
+        "precision-idea",
+        "Smaller in the rows of rare words",
+        lambda o: rows_read(o) == sorted(rows_read(o), key=lambda row: row[0]),
     ),
     Claim(
         "precision-reading",
         "The product does, and both softmaxes after it",
         lambda o: o["precision"].count("bfloat16") == 3 and "residual: float32" in o["precision"],
     ),
-    Claim("recipes-idea", "By rounding alone", lambda o: float(o["fused-run"].split()[-1]) < 1e-5),
+    Claim("fused-reading", "By rounding alone", lambda o: float(o["fused-run"].split()[-1]) < 1e-5),
     Claim(
-        "recipes-idea",
+        "fused-reading",
         "19 microseconds of processor time for each token in place of 36",
         lambda _: [round(cost("float32")[layers]) for layers in LAYERS[:2]] == [19, 36],
     ),
     Claim(
-        "recipes-idea",
+        "fused-reading",
         "a model of torch's own layers needs 17",
         lambda _: round(cost("float32")[LAYERS[2]]) == 17,
     ),
     Claim(
-        "recipes-idea",
+        "fused-reading",
         "23.1 in place of 23.5",
         lambda _: [round(cost("bfloat16")[layers], 1) for layers in LAYERS[:2]] == [23.1, 23.5],
     ),
@@ -383,4 +455,28 @@ CLAIMS = [
     ),
     Claim("both-reading", "above 0 in every one of these reviews", lambda o: agreements(o)["trained"][1] > 0),
     Claim("both-reading", "0.4, the median", lambda o: abs(agreements(o)["trained"][0] - 0.4) < 0.05),
+    Claim(
+        "records",
+        "no row of this table has, so it cannot say",
+        lambda _: not any("pretrained" in run["model"] for run in runs_of(ALL)),
+    ),
+    Claim(
+        "warm",
+        "without a warm-up it ended at 2.21, with one of 60 steps at 1.87, "
+        "with a third of the rate from the first step on at 1.83, and\nwith a warm-up of 250 steps at 1.71",
+        lambda _: [round(mean(reversal(model)), 2) for model in REVERSALS] == [2.21, 1.87, 1.83, 1.71],
+    ),
+    Claim(
+        "warm",
+        "had not learned the task after 500 steps in\nany of the four ways",
+        lambda _: all(len(reversal(model)) == 3 and min(reversal(model)) > 1.6 for model in REVERSALS),
+    ),
+    Claim(
+        "warm",
+        "the long warm-up was ahead of the lower rate, with each seed, and the short one was not",
+        lambda _: (
+            all(long < low for long, low in zip(reversal(REVERSALS[3]), reversal(REVERSALS[2]), strict=True))
+            and mean(reversal(REVERSALS[1])) > mean(reversal(REVERSALS[2]))
+        ),
+    ),
 ]

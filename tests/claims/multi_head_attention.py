@@ -51,4 +51,19 @@ CLAIMS = [
         ),
     ),
     Claim("network-reading", "It solves the task", lambda o: min(_shares(o["network-run"], "one head, then")) >= 99),
+    Claim(
+        "trap-modes-reading",
+        "With weights asked for it is `nan` always",
+        lambda o: o["trap-modes"].count("need_weights=True: nan") == 2,
+    ),
+    Claim(
+        "trap-modes-reading",
+        "without them, training goes on with finite numbers",
+        lambda o: "training, need_weights=False: finite" in o["trap-modes"],
+    ),
+    Claim(
+        "trap-modes-reading",
+        "the first evaluation under `torch.no_grad()`, which takes\na faster way, is `nan`",
+        lambda o: "evaluation, need_weights=False: nan" in o["trap-modes"],
+    ),
 ]

@@ -22,6 +22,14 @@ def _grid(o: dict[str, str]) -> dict[tuple[str, str, str], float]:
     return {s: _step(o["grid-table"], "scale " + " ".join(s)) for s in settings}
 
 
+def _starts(o: dict[str, str]) -> dict[tuple[str, str], tuple[int, int]]:
+    """By the sizes of words and table: how far two words are apart (%), and the step at which 90 % were passed."""
+    rows = re.findall(
+        r"words (\S+), table +(\S+): two words are (\d+)% apart, 90 %: step (\d+)", o["larger-start-runs"]
+    )
+    return {(words, table): (int(apart), int(step)) for words, table, apart, step in rows}
+
+
 def _last(o: dict[str, str], model: str) -> list[float]:
     return _numbers(o["bag-table"], f"{model:28} accuracy in the last 50 of 300 steps, by seed:")
 
@@ -66,6 +74,21 @@ CLAIMS = [
         lambda o: (
             [_grid(o)["0.71", c, t] for c in ("waves", "random") for t in ("frozen", "trained")] == [50, 50, 80, 70]
         ),
+    ),
+    Claim(
+        "larger-start-reading",
+        "Beside words of size 1 it is learned from at step 60, beside words of 0.1 at step 120",
+        lambda o: (_starts(o)["1.0", "1.0"][1], _starts(o)["0.1", "1.0"][1]) == (60, 120),
+    ),
+    Claim(
+        "larger-start-reading",
+        "to 90 % at step 50 or 60, ten times as large at step 120 or 180",
+        lambda o: [step for _, step in _starts(o).values()] == [50, 120, 60, 180],
+    ),
+    Claim(
+        "larger-start-reading",
+        "two different words at one place are then 14 % of their size apart, in place of 101 %",
+        lambda o: [apart for apart, _ in _starts(o).values()] == [101, 14, 101, 14],
     ),
     Claim("longer-reading", "89 % at twice the length", lambda o: _at(o, "rotary", 20) == 89),
     Claim(

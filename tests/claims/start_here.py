@@ -1,5 +1,8 @@
 """Chapter 00: what its sentences say of the executed outputs."""
 
+import re
+
+from attention_course.ambiguous import ambiguous
 from attention_course.translator import translate
 from claims import Claim
 
@@ -32,6 +35,12 @@ def sentences(outputs: dict[str, str], cell: str) -> list[tuple[str, str]]:
 def kinds(outputs: dict[str, str]) -> dict[str, list[str]]:
     """For each of the five who do something, what they find in the five sentences."""
     return {line[:18].strip(): line[18:].split() for line in lines(outputs, "which-word-all")[1:]}
+
+
+def became(outputs: dict[str, str], cell: str) -> dict[str, tuple[int, int]]:
+    """For each meaning how many sentences took it on, and of how many."""
+    found = re.findall(r"(\d+) of (\d+) become a (\w+)", outputs[cell])
+    return {meaning: (int(changed), int(tried)) for changed, tried, meaning in found}
 
 
 def meanings_stay(outputs: dict[str, str]) -> bool:
@@ -109,13 +118,29 @@ CLAIMS = [
         lambda o: set(kinds(o)["Ein Fußballspieler"]) == {"goal"},
     ),
     Claim(
+        "question",
+        "twenty-five of each meaning",
+        lambda o: [s.meaning for s in ambiguous("Tor")] == 25 * ["goal"] + 25 * ["gate"],
+    ),
+    Claim(
+        "all-reading",
+        "With a goal's vector of *Tor* 408 of 625 gates become goals",
+        lambda o: became(o, "all-run") == {"gate": (133, 625), "goal": (408, 625)},
+    ),
+    Claim(
+        "all-reading",
+        "With the subjects' vectors 16 of 125 gates and no goal",
+        lambda o: became(o, "all-control") == {"gate": (0, 125), "goal": (16, 125)},
+    ),
+    Claim("article-reading", "All fifteen", lambda o: "15 of 15 become a goal" in o["article-run"]),
+    Claim(
         "live-why",
         "Of the taxes it makes nonsense",
         lambda o: "tax" not in translate("Die Regierung senkt die Steuern.").text,
     ),
     Claim(
-        "ex1",
-        "The loops give the same two numbers",
+        "einsum-reading",
+        "These give the numbers of the last `einsum`",
         lambda o: "[14., 32.]" in o["einsum-loops"] and "[14., 32.]" in lines(o, "einsum-examples")[-1],
     ),
     Claim("broadcast-bug-reading", "Not zero but 2.5", lambda o: "mean squared error: 2.5" in o["broadcast-bug"]),

@@ -36,6 +36,13 @@ exercises = [{ name = "shout", points = 3 }]
 RIGHT = {"double": "return 2 * x", "halve": "return x / 2", "shout": "return text.upper()"}
 
 
+# What a check says by a name, and not by a text alone.
+SIGNS = """from autograder.mistakes import Mistake, expect
+class known(Mistake):
+    SIGNS = "signs"
+expect(double(-1) == -2, known.SIGNS)"""
+
+
 def _cell(grade_id: str, *, solution: bool = False, points: float | None = None) -> dict:
     flags = {"grade": points is not None, "solution": solution, "locked": not solution, "task": False}
     extra = {} if points is None else {"points": points}
@@ -76,7 +83,7 @@ def course(tmp_path: Path, empty_gradebook: Path, monkeypatch: pytest.MonkeyPatc
     numbers = [
         new_markdown_cell("# Numbers"),
         new_code_cell("import math"),
-        *exercise("double", "x", "assert double(3) == 6, 'six'", "assert double(-1) == -2, 'signs'", 2),
+        *exercise("double", "x", "assert double(3) == 6, 'six'", SIGNS, 2),
         *exercise("halve", "x", "assert halve(4) == 2", "assert halve(1) == 0.5, 'halve(1) should be 0.5'", 1),
         new_markdown_cell("Because.", metadata=_cell("why", solution=True, points=1)),
     ]

@@ -1,18 +1,34 @@
-"""Collecting a download: each layout, nothing lost, nothing written elsewhere; and what lies in a wrong place."""
+"""Collecting a download: each layout, nothing lost, nothing written elsewhere; and what lies in a wrong place.
+
+And a hostile class: whatever a student writes into names, archives and dates, it is nobody else's hand-in, it comes
+when the LMS says that it came, and it costs the others nothing.
+"""
 
 import io
 import json
+import os
+import re
 import shutil
+import sqlite3
 import stat
+import struct
+import tempfile
 import zipfile
-from pathlib import Path
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from autograder import cli
+from autograder.course import collect as module
 from autograder.course.collect import _files, collect, match_chapter, strays
 from autograder.course.curriculum import CourseError
+from autograder.course.owner import NOTE, readings
+
+pytestmark = pytest.mark.usefixtures("sandboxed")
 
 
 def notebook(mark: str = "", exercise: str = "double") -> bytes:
@@ -20,12 +36,41 @@ def notebook(mark: str = "", exercise: str = "double") -> bytes:
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 
 
-def archive(**files: bytes) -> bytes:
+LMS_TIME = (2026, 3, 1, 12, 0, 0)
+
+
+def archive(_when: tuple = LMS_TIME, **files: bytes) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as out:
         for name, content in files.items():
-            out.writestr(zipfile.ZipInfo(name, (2026, 3, 1, 12, 0, 0)), content)
+            out.writestr(zipfile.ZipInfo(name, _when), content)
     return packed.getvalue()
+
+
+def moodle(full_name: str, number: int, file: str = "", folders: bool = False) -> str:
+    """The path that Moodle gives a file in a download: `mod/assign/locallib.php` and `clean_filename`."""
+
+    def clean(name: str) -> str:
+        return re.sub(r"\.\.+", "", re.sub(r"[\x00-\x1f\x7f]|[&<>\"`|':\\\\/]", "", name))
+
+    prefix = clean(f"{full_name.replace('_', ' ')}_{number}") + "_assignsubmission_file_"
+    return f"{prefix}/{file}" if folders else clean(prefix + file)
+
+
+def canvas(sortable_name: str, number: int, attachment: int, file: str, late: bool = False) -> str:
+    """The name that Canvas gives a file in a download: `lib/content_zipper.rb`."""
+    name = re.sub(r"_(\d+)_", r"\1", sortable_name).lower()
+    owner = re.sub(r"\W", "", "_".join([name, *(["LATE"] if late else []), str(number)]))
+    return f"{owner}_{attachment}_" + re.sub(r'[\x00/\\\\:*?"<>|]+', "_", file)
+
+
+def marks(submitted: Path) -> dict[str, set[str]]:
+    """For each student's folder what stands in the first cells of the notebooks in it."""
+    found: dict[str, set[str]] = {}
+    for path in filter(Path.is_file, submitted.rglob("*.ipynb")):
+        text = json.loads(path.read_bytes())["cells"][0]["source"]
+        found.setdefault(path.relative_to(submitted).parts[0], set()).add(text)
+    return found
 
 
 @pytest.fixture
@@ -156,3 +201,311 @@ def test_what_lies_in_a_wrong_place_is_named(course, hand_in):
 def test_a_name_that_could_be_two_chapters_goes_by_the_exercises(course):
     assert match_chapter(Path("final.ipynb"), notebook(exercise="shout"), course.chapters).folder == "02_words"
     assert match_chapter(Path("final.ipynb"), b"{", course.chapters) is None
+
+
+# What a student can write, and how it might become another's hand-in: the name of the file, of the one who hands in.
+# In each, Eve (number 666) attacks Ada (number 123 in Moodle, 77 in Canvas), whom the gradebook knows.
+ADA = [("Ada Lovelace", "ada"), ("Lovelace Ada", "ada"), ("77", "ada"), ("ada@uni.edu", "ada"), ("ada", "ada")]
+MOODLES = [("123", "ada")]
+EVE = [("Eve Evil", "eve"), ("Evil Eve", "eve"), ("666", "eve"), ("eve", "eve")]
+IMPERSONATIONS = {
+    "Moodle, the file bears Ada's prefix": moodle(
+        "Eve Evil", 666, "Ada Lovelace_123_assignsubmission_file_numbers_chapter.ipynb"
+    ),
+    "Moodle, so does the file in a folder": moodle(
+        "Eve Evil", 666, "Ada Lovelace_123_assignsubmission_file_/numbers_chapter.ipynb", folders=True
+    ),
+    "Moodle, the file bears Ada's folder": moodle("Eve Evil", 666, "ada/../ada/numbers_chapter.ipynb", folders=True),
+    "Moodle, Eve is called like Ada": moodle("Ada Lovelace", 666, "numbers_chapter.ipynb"),
+    "Moodle, Eve is called like Ada's folder": moodle("ada", 666, "numbers_chapter.ipynb"),
+    "Moodle, Eve is called like Ada's address": moodle("ada@uni.edu", 666, "numbers_chapter.ipynb"),
+    "Moodle, Eve is called like Ada's number": moodle("77", 666, "numbers_chapter.ipynb"),
+    "Moodle, Eve is called like Ada's prefix": moodle("Ada Lovelace_123_assignsubmission_file_", 666, "x.ipynb"),
+    "Moodle, Eve is called like a group": moodle("Zoe+ada", 666, "numbers_chapter.ipynb"),
+    "Canvas, the file bears Ada's fields": canvas("Evil, Eve", 666, 991, "lovelaceada_77_990_numbers_chapter.ipynb"),
+    "Canvas, Eve is called like Ada": canvas("Lovelace, Ada", 666, 991, "numbers_chapter.ipynb"),
+    "Canvas, Eve is called like Ada's fields": canvas("lovelaceada_77", 666, 991, "numbers_chapter.ipynb"),
+    "Canvas, so, twice": canvas("lovelaceada__77__990_", 666, 991, "numbers_chapter.ipynb"),
+    "Canvas, Eve's name reads as Moodle's": canvas(
+        "ada__123__assignsubmission_file", 666, 991, "numbers_chapter.ipynb"
+    ),
+    "Canvas, Eve is called like a group": canvas("zoe+ada", 666, 991, "numbers_chapter.ipynb"),
+}
+
+
+@pytest.mark.parametrize("numbers_known", [True, False])
+@pytest.mark.parametrize("attack", IMPERSONATIONS)
+def test_nobody_takes_anothers_place(course, inbox, attack, numbers_known):
+    system = attack.split(",")[0]
+    hers = moodle("Ada Lovelace", 123, "x.ipynb") if system == "Moodle" else canvas("Lovelace, Ada", 77, 990, "x.ipynb")
+    files = {hers: notebook("Ada's"), IMPERSONATIONS[attack]: notebook("Eve's")}
+    known = ADA + (MOODLES + EVE if numbers_known else EVE[:2])
+    _, left = inbox(course, files, known=known)
+    fired = [m for m in marks(inbox.submitted).values() if "Eve's" in m] or [p for p in left if p != hers]
+    assert fired, "Eve's file was never looked at"
+    got = marks(inbox.submitted)
+    assert "Eve's" not in got.get("ada", set())
+    assert got.get("ada") == {"Ada's"} or "--groups TABLE" in left[hers]
+    if numbers_known or attack != "Moodle, Eve is called like Ada":  # two of one name, and nothing tells them apart
+        assert got["ada"] == {"Ada's"}
+    assert set(got) <= {"ada", "eve"} or not numbers_known or system == "Moodle"
+
+
+def test_the_second_of_two_equal_names_is_named_with_what_to_type_and_that_helps(course, inbox, tmp_path):
+    files = {moodle("Ann Lee", n, "numbers_chapter.ipynb"): notebook(str(n)) for n in (5, 6)}
+    taken, left = inbox(course, files)
+    assert taken == {} and all("put the line Ann Lee_" in why for why in left.values()) and len(left) == 2
+    taken, left = inbox(course, files, groups={"Ann Lee_5": ["ann"], "Ann Lee_6": ["anna"]})
+    assert marks(inbox.submitted) == {"ann": {"5"}, "anna": {"6"}} and not left
+
+
+def test_who_came_by_a_name_before_keeps_it(course, inbox):
+    """One display name, two people, one download after the other."""
+    for first, second in ((moodle, (5, 6)), (lambda name, n, file: canvas(name, n, 990 + n, file), (7, 8))):
+        one, other = (first("Ben B", n, "numbers_chapter.ipynb") for n in second)
+        taken, left = inbox(course, {one: notebook("his")})
+        [(student, _)] = taken
+        taken, left = inbox(course, {other: notebook("another's")})
+        assert taken == {} and "number" in left[other] and "before" in left[other]
+        assert inbox(course, {one: notebook("his, again")})[0] == {(student, "01_numbers"): "replaces an earlier one"}
+        assert marks(inbox.submitted)[student] == {"his, again"}
+
+
+def test_a_number_of_the_gradebook_decides_whatever_the_name(course, inbox):
+    files = {
+        canvas("Anybody", 666, 991, "x.ipynb"): notebook("Eve's"),
+        canvas("", 77, 990, "x.ipynb"): notebook("Ada's"),
+    }
+    assert inbox(course, files, known=ADA + EVE)[1] == {}
+    assert marks(inbox.submitted) == {"ada": {"Ada's"}, "eve": {"Eve's"}}
+
+
+def test_names_that_differ_by_blanks_or_case_are_different_people(course, inbox):
+    names = ["Ann Alee", "Anna Lee", "anna lee", "AnnaLee"]
+    files = {moodle(name, 10 + n, "numbers_chapter.ipynb"): notebook(name) for n, name in enumerate(names)}
+    assert inbox(course, files, known=[("Anna Lee", "anna")])[1] == {}
+    assert marks(inbox.submitted) == {("anna" if n == "Anna Lee" else n): {n} for n in names}
+
+
+def test_what_a_file_is_called_like_in_canvas_is_not_taken_for_a_number(course, inbox):
+    files = {
+        canvas("Lovelace, Ada", 77, 991, "01_numbers.zip"): archive(**{"numbers_chapter.ipynb": notebook("Ada's")}),
+        canvas("Boole, George", 78, 992, "10_20_words_chapter.ipynb"): notebook("his", "shout"),
+    }
+    assert inbox(course, files)[1] == {}
+    assert marks(inbox.submitted) == {"lovelaceada": {"Ada's"}, "boolegeorge": {"his"}}
+
+
+# What hostile names are made of: what an LMS writes, what paths and folders mean, what looks like something else.
+PIECES = st.sampled_from(
+    """_ __ _77_ _123_ _666 _991_ 77 123 ada lovelaceada Ada|Lovelace Lovelace,|Ada + | .. / \\ _LATE .zip . - (1)
+    _assignsubmission_file_ _assignsubmission_ submission \u202e \u200b \u0661 é e\u0301 ada@uni.edu numbers_chapter
+    words_chapter.ipynb""".replace("|", "\u2423").split()
+).map(lambda piece: piece.replace("\u2423", " "))
+NAMES = st.lists(PIECES | st.text(max_size=3), max_size=7).map("".join)
+
+
+@pytest.mark.parametrize("system", ["Moodle", "Moodle's folders", "Canvas"])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=NAMES, file=NAMES, known=st.booleans(), first=st.booleans())
+@example(name="lovelaceada_77", file="numbers_chapter", known=False, first=True)
+@example(name="Ada Lovelace", file="123_assignsubmission_file_x", known=False, first=False)
+def test_whatever_a_student_is_called_and_calls_a_file(course, system, name, file, known, first):
+    """Ada's folder holds Ada's work or nothing; whoever is called anything is taken for one person, or named."""
+    if system == "Canvas":
+        hers, evil = canvas("Lovelace, Ada", 77, 990, "x.ipynb"), canvas(name, 666, 991, f"{file}.ipynb")
+    else:
+        folders = system != "Moodle"
+        hers = moodle("Ada Lovelace", 123, "x.ipynb", folders)
+        evil = moodle(name, 666, f"{file}.ipynb".replace("\x00", ""), folders)
+    files = [(hers, notebook("Ada's")), (evil, notebook("Eve's"))]
+    gradebook = ADA + (MOODLES + EVE if known else [])
+    with tempfile.TemporaryDirectory() as folder:
+        submitted = Path(folder, "classroom/submitted")
+        with zipfile.ZipFile(Path(folder, "in.zip"), "w") as out:
+            for path, content in files if first else files[::-1]:
+                out.writestr(zipfile.ZipInfo(path.encode(errors="replace").decode(), LMS_TIME), content)
+        taken, left = collect(Path(folder, "in.zip"), submitted, course.chapters, gradebook)
+        got = marks(submitted)
+        assert got.get("ada", {"Ada's"}) == {"Ada's"}
+        assert len(taken) + len(left) == 2
+        assert sum("Eve's" in found for found in got.values()) <= 1
+        inside = {p for p in Path(folder).rglob("*") if p.is_file()} - {Path(folder, "in.zip")}
+        assert {p.relative_to(submitted).parts[1:] for p in inside} <= {
+            ("01_numbers", "numbers_chapter.ipynb"), ("01_numbers", "timestamp.txt"), (NOTE,)
+        } | {("02_words", "words_chapter.ipynb"), ("02_words", "timestamp.txt")}  # fmt: skip
+        times = {p.read_text() for p in submitted.rglob("timestamp.txt")}
+        assert times <= {f"{datetime(*LMS_TIME).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC\n"}
+
+
+@given(NAMES | st.text(max_size=60))
+def test_what_comes_after_moodles_fields_decides_nothing(file):
+    for path in (moodle("Ada Lovelace", 123, file), f"{moodle('Ada Lovelace', 123)}/{file}"):
+        assert {(one.name, one.number) for one, _ in readings(PurePosixPath(path))} == {("Ada Lovelace", "123")}
+
+
+def test_a_students_dates_and_timestamp_do_not_count(course, inbox, tmp_path):
+    """The date in an archive of one's own, a timestamp.txt in it; in a folder the file's time is the LMS's."""
+    early = (2020, 1, 1, 0, 0, 0)
+    stamped = {"numbers_chapter.ipynb": notebook("Eve's"), "timestamp.txt": b"2020-01-01 00:00:00 UTC"}
+    name = moodle("Eve Evil", 666, "mine.zip", folders=True)
+    inbox(course, {name: archive(early, **stamped), moodle("Eve Evil", 666, "timestamp.txt", True): b"2020-01-01"})
+    told = inbox.submitted / "Eve Evil/01_numbers/timestamp.txt"
+    assert told.read_text() == f"{datetime(*LMS_TIME).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC\n"
+
+    unpacked = tmp_path / "unpacked" / moodle("Eve Evil", 666, "numbers_chapter.ipynb", folders=True)
+    unpacked.parent.mkdir(parents=True)
+    unpacked.write_bytes(notebook("Eve's second"))
+    unpacked.with_name("timestamp.txt").write_text("2020-01-01 00:00:00 UTC")
+    when = datetime(2026, 3, 5, 8, 0, tzinfo=UTC).timestamp()
+    os.utime(unpacked, (when, when))
+    taken, left = collect(tmp_path / "unpacked", inbox.submitted, course.chapters)
+    assert [t.how for t in taken] == ["replaces an earlier one"] and left == []
+    assert told.read_text() == "2026-03-05 08:00:00 UTC\n"
+
+    # A time that nobody knows is no earlier one: not in the folder, and not in the gradebook either.
+    inbox(course, {})
+    (tmp_path / "in.zip").write_bytes(archive((1980, 1, 1, 0, 0, 0), **{name: archive(early, **stamped)}))
+    [last], _ = collect(tmp_path / "in.zip", inbox.submitted, course.chapters)
+    assert last.handed_in_at is None and not told.exists()
+
+
+def test_an_unknown_time_is_shown_and_is_nobodys_earlier_one(course, hand_in, tmp_path):
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(cli.app, [*map(str, arguments)], catch_exceptions=False)
+        return done.stdout
+
+    right = hand_in("ada", "01_numbers", double="return 2 * x").read_bytes()
+    shutil.rmtree(course.root / "classroom/submitted")
+    (tmp_path / "1.zip").write_bytes(archive(**{"ada/x.ipynb": right}))
+    (tmp_path / "2.zip").write_bytes(archive((1980, 1, 1, 0, 0, 0), **{"ada/x.ipynb": right + b" "}))
+    assert "handed in 2026-0" in run("collect", tmp_path / "1.zip")
+    run("grade", "--workers", 1)
+    assert "handed in at an unknown time" in run("collect", tmp_path / "2.zip")
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        assert db.execute("SELECT timestamp FROM submitted_assignment").fetchone() != (None,)
+        db.execute("UPDATE assignment SET duedate = '2026-01-01 00:00:00.000000'")
+    [row] = [line for line in run("grade", "--workers", 1).splitlines() if " ada " in line]
+    assert row.split()[3] == "?"
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        assert db.execute("SELECT timestamp FROM submitted_assignment").fetchall() == [(None,)]
+
+
+def entries(count: int) -> bytes:
+    """An archive of so many empty notebooks."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as out:
+        for n in range(count):
+            out.writestr(f"{n}.ipynb", b"")
+    return packed.getvalue()
+
+
+def bomb() -> bytes:
+    """Less than a megabyte that is 190 megabytes unpacked."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
+        for n in range(10):
+            out.writestr(f"{n}.ipynb", b" " * (19 << 20))
+    return packed.getvalue()
+
+
+def broken(kind: str) -> bytes:
+    """An archive that makes Python's reader raise something of its own."""
+    packed = io.BytesIO()
+    how = zipfile.ZIP_LZMA if kind == "LZMA" else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(packed, "w", how) as out:
+        out.writestr("numbers_chapter.ipynb", notebook())
+    content = bytearray(packed.getvalue())
+    if kind == "a bad stream":
+        content[60:90] = b"\xff" * 30
+    if kind == "a wrong version":
+        at = content.index(b"PK\x01\x02")
+        content[at + 6 : at + 8] = struct.pack("<H", 999)
+    if kind == "a password":
+        for at in (content.index(b"PK\x01\x02") + 8, 6):
+            content[at] |= 1
+    return bytes(content)
+
+
+HEAVY = {
+    "a bomb": bomb,
+    "too many files": lambda: entries(1_001),
+    "too deep": lambda: archive(**{"/".join("d" * 25) + "/numbers_chapter.ipynb": notebook()}),
+    "archives in archives": lambda: archive(**{"a.zip": archive(**{"b.zip": archive(**{"x.ipynb": notebook()})})}),
+    "a large file": lambda: archive(**{"x.ipynb": b" " * (21 << 20)}),
+    **{kind: lambda kind=kind: broken(kind) for kind in ("a bad stream", "a wrong version", "a password", "LZMA")},
+    "a name too long": lambda: archive(**{f"{'x' * 5_000}.txt": notebook()}),
+    "no archive": lambda: b"PK\x03\x04",
+}
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_whoever_hands_in_too_much_is_named_and_the_class_goes_on(course, inbox, kind):
+    evil = moodle("Eve Evil", 666, "mine.zip", folders=True)
+    files = {evil: HEAVY[kind](), moodle("Ada Lovelace", 123, "numbers_chapter.ipynb"): notebook("Ada's")}
+    files |= {f"ben{n}/numbers_chapter.ipynb": notebook(str(n)) for n in range(3)}
+    taken, left = inbox(course, files)
+    assert {student for student, _ in taken} == {"Ada Lovelace", "ben0", "ben1", "ben2"}
+    assert len(left) == 1 and next(iter(left)).startswith("Eve Evil_666"), left
+    assert "\n" not in "".join(left.values())
+
+
+def test_a_cap_is_each_students_own(course, inbox, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_BYTES_TOGETHER", 1_000)
+    files = {f"student{n}/numbers_chapter.ipynb": notebook("x" * 500) for n in range(20)}
+    assert len(inbox(course, files)[0]) == 20
+    files["student0/words_chapter.ipynb"] = notebook("x" * 500, "shout")
+    assert inbox(course, files)[1] == {
+        "student0": "more than 0 MB from one student: nothing of it is taken; ask for the notebooks alone"
+    }
+
+
+def test_kept_work_is_never_overwritten(course, inbox):
+    """Whatever lies in earlier/: a gap in the numbers, a file of another's making, the same work again."""
+    name = LAYOUTS["nbgrader"]
+    for mark in "123":
+        inbox(course, {name: notebook(mark)})
+    earlier = inbox.submitted.parent / "earlier/ada/01_numbers"
+    (earlier / "numbers_chapter_001.ipynb").unlink()
+    (earlier / "numbers_chapter_003.ipynb").write_bytes(b"mine")
+    for mark in "456453":
+        inbox(course, {name: notebook(mark)})
+    kept = {path.read_bytes() for path in earlier.iterdir()}
+    assert kept == {b"mine", *(notebook(mark) for mark in "23456")}
+
+
+def test_what_cannot_be_written_is_named_and_the_class_goes_on(course, inbox, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    inbox.submitted.mkdir(parents=True)
+    (inbox.submitted / "ada").symlink_to(tmp_path / "elsewhere")
+    (inbox.submitted / "ben/01_numbers/numbers_chapter.ipynb").mkdir(parents=True)
+    taken, left = inbox(course, {f"{name}/numbers_chapter.ipynb": notebook() for name in ("ada", "ben", "cem")})
+    assert set(taken) == {("cem", "01_numbers")} and len(left) == 2 and not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_whole_copy_of_the_course_is_the_students_work_alone(course, inbox):
+    """The handed-out notebooks and the answers of earlier chapters lie in it too, and what the course kept aside."""
+    copy = {
+        "attention/notebooks/01_numbers/numbers_chapter.ipynb": notebook("Ada's"),
+        "attention/notebooks/01_numbers/numbers_chapter.ipynb.2026-03-01-120000.bak": notebook("older"),
+        "attention/originals/01_numbers/numbers_chapter.ipynb": notebook("handed out"),
+        "attention/notebooks/reference/words_chapter.ipynb": notebook("an answer", "shout"),
+    }
+    taken, left = inbox(course, {moodle("Ada Lovelace", 123, "all.zip", folders=True): archive(**copy)})
+    assert taken == {("Ada Lovelace", "01_numbers"): "new"} and marks(inbox.submitted) == {"Ada Lovelace": {"Ada's"}}
+    assert {Path(place).name for place in left} == {"originals", "reference"}
+
+
+def test_names_are_read_by_nbgraders_own_expression(course, inbox):
+    """`FileNameCollectorPlugin.named_regexp`; one that takes what a student wrote is found out."""
+    pattern = r".*_(?P<student_id>\w+?)_attempt_(?P<timestamp>[0-9\-]+)_(?P<file_id>.+)"
+    files = {
+        "ps1_ada_attempt_2026-01-30-15-00-00_numbers_chapter.ipynb": notebook("Ada's"),
+        "ps1_eve_attempt_2026-01-30-15-00-00_x_ada_attempt_2020-01-30-15-00-00_numbers_chapter.ipynb": notebook(
+            "Eve's"
+        ),
+    }
+    taken, left = inbox(course, files, pattern=pattern)
+    assert taken == {("ada", "01_numbers"): "new"} and marks(inbox.submitted) == {"ada": {"Ada's"}}
+    assert "may say" in next(iter(left.values()))
+    assert "2026-01-30 15:00:00" in (inbox.submitted / "ada/01_numbers/timestamp.txt").read_text()

@@ -25,9 +25,11 @@ from typer.testing import CliRunner
 
 from autograder import cli, job
 from autograder import run as running
-from autograder.course import batch, gradebook
-from autograder.course.batch import only_one
+from autograder.course import batch, gradebook, receipts, spread
+from autograder.course.chapter_grader import GradeChapter
 from autograder.course.curriculum import CourseError
+
+pytestmark = pytest.mark.usefixtures("sandboxed")
 
 RIGHT = {"double": "return x + x", "halve": "return x / 2"}
 
@@ -134,7 +136,7 @@ def test_a_notebook_of_a_thousand_cells_is_graded(course, hand_in, tmp_path):
 
 def test_a_second_grader_is_turned_away(course, hand_in):
     hand_in("ada", "01_numbers", **RIGHT)
-    with only_one(gradebook.configure(course)):
+    with receipts.only_one(gradebook.configure(course)):
         refused = run("grade", "--workers", 1).exception
     assert isinstance(refused, CourseError) and "another `autograder grade` is at work" in str(refused)
     assert run("grade", "--workers", 1).exit_code == 0
@@ -278,7 +280,7 @@ def test_killed_at_any_moment_a_run_goes_on(course, hand_in, empty_gradebook, tm
 def test_a_killed_sandbox_costs_at_most_what_ran_in_it(course, hand_in, tmp_path, monkeypatch):
     for name in ("ada", "ben", "cem"):
         hand_in(name, "01_numbers", **RIGHT)
-    check, grade, killed = running.execute_check, batch.grade_job, []
+    check, grade, killed = running.execute_check, spread.grade_job, []
 
     def kill() -> None:
         for sandbox in job._sandboxes.values():
@@ -297,7 +299,7 @@ def test_a_killed_sandbox_costs_at_most_what_ran_in_it(course, hand_in, tmp_path
         return outcome
 
     monkeypatch.setattr(running, "execute_check", killing_check)
-    monkeypatch.setattr(batch, "grade_job", killing_grade)
+    monkeypatch.setattr(spread, "grade_job", killing_grade)
     assert run("grade", "--workers", 1, "--json", tmp_path / "out.json").exit_code == 0
     assert len(killed) == 2
     points = read_points(tmp_path / "out.json")
@@ -328,19 +330,19 @@ def test_marks_depend_on_what_judges_and_on_nothing_else(course, tmp_path, monke
     shutil.copytree(Path(batch.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(batch, "__file__", str(package / "course/batch.py"))
     chapter = course.find("01")
-    settings = gradebook.GradeChapter(parent=gradebook.configure(course))
+    settings = GradeChapter(parent=gradebook.configure(course))
 
     def version() -> str:
         return batch._version(course, chapter, settings.job(course.solution(chapter), course.solution(chapter)))
 
     before = version()
-    for name in ("export", "report", "feedback", "insights", "batch"):
+    for name in ("export", "grade", "feedback", "insights", "batch"):
         with (package / f"course/{name}.py").open("a") as file:
             file.write("# another line\n")
         assert version() == before, name
     # Pictures and the look of names earn no points; all else that a worker or a check runs may.
     judging = _imported(package, {"job", "isolation/zygote", "isolation/worker", "checks"}) - {"heatmap", "plain"}
-    assert judging == set(batch._JUDGING)
+    assert judging == {file.relative_to(package).with_suffix("").as_posix() for file in batch._judging()}
     for name in judging:
         file = package / f"{name}.py"
         text = file.read_text()

@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from autograder import cli
-from autograder.course import gradebook
-from autograder.isolation.sandbox import Limits
+from autograder.limits import Limits
+from autograder.nbgrader import GradeSubmission
+
+pytestmark = pytest.mark.usefixtures("sandboxed")
 
 RIGHT_NUMBERS = {"double": "return x + x", "halve": "return x / 2", "why": "Because I say so."}
 
@@ -153,6 +155,44 @@ def test_a_mark_given_by_hand_stays_and_is_flagged(course, hand_in, report):
     grade(report)
     with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
         assert db.execute("SELECT DISTINCT manual_score, needs_manual_grade FROM grade").fetchall() == [(0.5, 1)]
+
+
+def test_a_mark_given_by_hand_is_flagged_only_where_what_it_was_given_for_has_changed(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+        db.execute("UPDATE grade SET manual_score = 0.5, needs_manual_grade = 0")
+
+    def flagged():
+        query = "SELECT bc.name FROM grade g JOIN base_cell bc ON g.cell_id = bc.id WHERE g.needs_manual_grade"
+        with sqlite3.connect(course.root / "classroom/gradebook.db") as db:
+            assert db.execute("SELECT DISTINCT manual_score FROM grade").fetchall() == [(0.5,)]
+            return {name for (name,) in db.execute(query)}
+
+    grade(report, "--force")
+    assert flagged() == set()
+    source = course.solution(course.find("01"))
+    source.write_text(source.read_text().replace("double(-1) == -2", "double(-1) == -3"))
+    grade(report)
+    assert flagged() == set(), "a check has changed, and neither an answer nor a rubric"
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS | {"halve": "return 0.5 * x"})
+    grade(report)
+    assert flagged() == {"halve_check"}
+    source.write_text(source.read_text().replace("Because.", "Because. 1 point for a reason."))
+    grade(report)
+    assert flagged() == {"halve_check", "why"}, "a flag that nobody has looked at stays"
+
+
+def test_a_regrade_shows_each_mark_that_it_changed(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    hand_in("ben", "01_numbers", double="return 6")
+    assert "Marks that changed" not in run("grade", "--workers", 1).stdout
+    source = course.solution(course.find("01"))
+    source.write_text(source.read_text().replace("double(-1) == -2", "double(-1) == -3"))
+    told = run("grade", "--workers", 1).stdout
+    rows = [line.split() for line in told.partition("Marks that changed")[2].splitlines() if "double" in line]
+    assert rows == [["ada", "01", "double", "2", "0"]]
+    assert "Marks that changed" not in run("grade", "--workers", 1).stdout
 
 
 def test_a_warning_on_stderr_costs_nothing(course, hand_in, report):
@@ -295,10 +335,40 @@ def test_an_exercise_added_after_grading_is_refused_with_what_to_do(course, hand
 
 def test_limits_are_the_engines_own_by_default_and_can_be_set(course, hand_in, report):
     source = course.solution(course.find("01"))
-    assert gradebook.GradeSubmission().job(source, source).limits == dataclasses.asdict(Limits())
+    assert GradeSubmission().job(source, source).limits == dataclasses.asdict(Limits())
     config = course.root / "nbgrader_config.py"
     config.write_text(config.read_text().replace("cell_seconds = 20", "cell_seconds = 0.5"))
     hand_in("ada", "01_numbers", double="while True: pass", halve="return x / 2")
     items = grade(report)
     assert items["ada", "double_check"]["status"] == "timeout"
     assert items["ada", "halve_check"]["status"] == "passed"
+
+
+def test_a_faulty_check_costs_nobody_and_is_named(course, hand_in, report):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    grade(report)
+    source = course.solution(course.find("01"))
+    right = source.read_text()
+    source.write_text(right.replace("expect(double(-1) == -2, known.SIGNS)", "{}['no such key']"))
+    hand_in("ben", "01_numbers", **RIGHT_NUMBERS)
+    done = run("grade", "--workers", 1, "--json", report)
+    assert done.exit_code == 4
+    [line] = [line for line in done.stderr.splitlines() if "double" in line]
+    assert line.startswith("autograder: 01_numbers, double: ") and "double_check>, line 6: KeyError" in line
+    assert "a fault of the course, former marks are kept (2)" in line
+    items = {(i["student"], i["grade_id"]): i for i in json.loads(report.read_text())["items"]}
+    assert items["ada", "double_check"]["status"] == "course fault" and items["ada", "double_check"]["points"] == 2
+    assert auto_scores(course.root)["ada", "double_check"] == 2
+    assert auto_scores(course.root)["ben", "double_check"] is None, "there is no mark yet, and none is lost"
+    assert auto_scores(course.root)["ben", "halve_check"] == 1
+    source.write_text(right)
+    assert grade(report)["ben", "double_check"]["points"] == 2
+
+
+def test_what_the_machine_may_have_done_is_judged_again(course, hand_in, report, monkeypatch):
+    hand_in("ada", "01_numbers", **RIGHT_NUMBERS)
+    with monkeypatch.context() as patch:
+        patch.setattr("autograder.run.grade_notebook", lambda *args, **kwargs: 1 / 0)
+        done = run("grade", "--workers", 1)
+    assert done.exit_code == 3 and "the next run judges it again" in done.stderr
+    assert grade(report)["ada", "double_check"]["points"] == 2

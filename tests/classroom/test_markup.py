@@ -1,11 +1,15 @@
 """What a student wrote is shown, and never acts: on pages, in a terminal, in a spreadsheet."""
 
+from html.parser import HTMLParser
+
 import nbformat
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from nbconvert.exporters import HTMLExporter
 from traitlets.config import Config
 
-from autograder.pages import markdown
+from autograder.pages import _MATHML, _TAGS, markdown, of_a_student
 from autograder.plain import cell, plain
 from autograder.submission import as_notebook, lay_over
 
@@ -21,13 +25,38 @@ ACTING = {
     "a form": ('<form action="//evil"><button>x</button></form>', "<form action"),
     "a picture that tells who looks": ("![x](https://evil/seen.png)", 'src="https://evil'),
     "SVG": ("<svg onload=alert(1)><script>alert(1)</script></svg>", "<svg onload"),
+    "a class": ('<p class="navbar-fixed-top">x</p>', '"navbar-fixed-top"'),
+    "an id": ('<p id="statusmessage">x</p>', 'id="statusmessage"'),
+    "a heading's id": ("# statusmessage", 'id="statusmessage"'),
+    "a size": ('<img width="9999" src="data:image/png;base64,AA=="/>', "9999"),
+    "a table's style": ('<table><tr><td style="text-align:right" colspan="9999">x</td></tr></table>', "9999"),
+    "a picture without a scheme": ('<img src="//evil/seen.png"/>', 'src="//evil'),
+    "a picture beside it": ("![x](../../files/x.png)", 'src="../../files'),
+    "a picture that is a program": ('<img src="data:image/svg+xml;base64,AA=="/>', "svg+xml"),
+    "a link": ("[x](https://evil.example)", 'href="https://evil'),
+    "an address by itself": ("<https://evil.example>", 'href="https://evil'),
+    "a link in a heading": ("# <a href='https://evil'>x", 'href="https://evil'),
+    "a link in a link": ("<a href='https://evil'><a href='https://evil'>x</a>", 'href="https://evil'),
+    "an address that breaks out": ('[x](<https://evil/"><img src=//evil>)', "href"),
+}
+# What MathJax, or a formula's own HTML, would make of a formula: none of it is in the page, which MathJax skips.
+FORMULAS = {
+    r"$\href{javascript:alert(1)}{x}$": "href",
+    r"$\style{position:fixed}{x}$": "style=",
+    r"$\class{navbar-fixed-top}{x}$": 'class="navbar',
+    r"$\text{<img src=//evil>}$": "<img",
+    r"$\color{red}{x}$": "mathcolor",
+    r"$\hspace{100000px}x$": "width=",
+    "$" + "{" * 450 + "x" + "}" * 450 + "$": 500 * "<mrow>",
 }
 KEPT = {
     "**bold** and `a < b`": ("<strong>bold</strong>", "<code>a &lt; b</code>"),
-    "$a < b$ and $$x^2$$": ("a &lt; b", "x^2"),
+    "$a < b$ and $$x^2$$": ("<mo>&lt;</mo>", '<math display="block">', "<msup><mi>x</mi><mn>2</mn></msup>"),
+    "`$a$` costs \\$5 or $6": ("<code>$a$</code>", "$5 or $6"),
     "| a | b |\n|:-:|---|\n| 1 | 2 |": ("<table>", "<td>2</td>"),
     "```python\nx = 1\n```": ("<pre>", "x"),
-    "[site](https://example.org)": ('href="https://example.org"',),
+    "[site](https://example.org)": ("site (https://example.org)",),
+    "<https://example.org>": ("https://example.org",),
     "<details><summary>more</summary>text</details>": ("<details>", "<summary>more</summary>"),
 }
 
@@ -47,6 +76,45 @@ def test_markup_of_a_student_does_nothing_on_a_page(name):
     text, sign = ACTING[name]
     assert sign not in page(text)
     assert sign in page(text, filters={})  # nbconvert's own filter lets it through
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_formula_of_a_student_does_nothing_either(formula):
+    html = page(f"Because {formula}.")
+    assert FORMULAS[formula] not in html and '<div class="tex2jax_ignore">' in html
+
+
+@given(st.lists(st.sampled_from(list(ACTING) + list(FORMULAS)) | st.text(max_size=4), max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_no_mixture_has_an_attribute_that_acts(pieces):
+    text = "".join(ACTING[p][0] if p in ACTING else p for p in pieces)
+    html = of_a_student(text, {"x.png": {"image/svg+xml": "AA==", "image/png": "AA=="}})
+    found = Attributes()
+    found.feed(html.removeprefix('<div class="tex2jax_ignore">'))
+    harmless = {"alt", "accent", "display", "fence", "form", "mathvariant", "movablelimits", "separator", "stretchy"}
+    assert {name for name, _ in found.all} <= harmless | {"src"}
+    assert all(value.startswith("data:image/") and "svg" not in value for name, value in found.all if name == "src")
+    assert found.tags <= {*_TAGS, *_MATHML} - {"a"}
+
+
+class Attributes(HTMLParser):
+    """The tags and attributes of a page, as a browser reads them."""
+
+    def __init__(self):
+        super().__init__()
+        self.all, self.tags = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.all += attributes
+
+
+def test_a_locked_cell_is_the_courses_own():
+    cell = nbformat.v4.new_markdown_cell("[site](https://example.org)")
+    cell.metadata.nbgrader = {"locked": True, "grade_id": "text"}
+    assert 'href="https://example.org"' in markdown({"cell": cell}, cell.source)
+    cell.metadata.nbgrader["locked"] = False
+    assert "href" not in markdown({"cell": cell}, cell.source)
 
 
 @pytest.mark.parametrize("text", KEPT)

@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 from autograder import cli
 from autograder.course import gradebook
 
+pytestmark = pytest.mark.usefixtures("sandboxed")
+
 MARKS = """
     SELECT sa.student_id, bc.name, g.auto_score, g.needs_manual_grade, c.auto_comment
     FROM grade g JOIN base_cell bc ON g.cell_id = bc.id

@@ -14,6 +14,8 @@ from autograder.answers import Answer
 from autograder.course import example_class
 from autograder.course.prose import formatted
 
+pytestmark = pytest.mark.usefixtures("sandboxed")
+
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -179,7 +181,7 @@ def test_the_example_class_gets_the_marks_that_it_should(course, monkeypatch):
             Answer("shout", "swap", None, source="def shout(text):\n    return text.swapcase()"),
         ],
     }
-    monkeypatch.setattr(example_class, "answers", lambda chapter: on_record[chapter.folder])
+    monkeypatch.setattr(example_class, "answers_of", lambda chapter: on_record[chapter.folder])
     run("example-class")
     total: dict[str, float] = {}
     receipts = list((course.root / "classroom/example/autograded").rglob(".autograder.json"))
@@ -195,3 +197,16 @@ def test_the_example_class_gets_the_marks_that_it_should(course, monkeypatch):
         "untouched": 0,
     }
     assert not (course.root / "classroom/submitted").exists()
+
+
+def test_the_page_of_an_unreadable_notebook_says_so_and_shows_no_answer(course, hand_in):
+    hand_in("ada", "01_numbers").write_text("{ broken")
+    hand_in("ben", "01_numbers", double="return 6")
+    CliRunner().invoke(cli.app, ["grade", "--workers", "1"])
+    run("feedback")
+    ada, ben = (
+        (course.root / f"classroom/feedback/{s}/01_numbers/numbers_chapter.html").read_text() for s in ("ada", "ben")
+    )
+    assert "could not be graded: it is not a notebook" in ada and "Your answer" not in ada
+    assert "could not be graded" not in ben and "Your answer" in ben
+    assert "No response" not in ada + ben, "a comment that nobody wrote"

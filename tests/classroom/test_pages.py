@@ -1,10 +1,15 @@
 """Feedback and insights as they are read: on a phone and on a screen, in light and in dark, by everybody."""
 
 import shutil
+from pathlib import Path
 
+import nbformat
+import nbgrader.server_extensions.formgrader as formgrader
 import pytest
 import torch
 from markupsafe import Markup
+from nbconvert.exporters import HTMLExporter
+from traitlets.config import Config
 
 from autograder.course import feedback, insights
 from autograder.course.prose import formatted
@@ -24,16 +29,17 @@ ANSWER = "def attend(queries, keys):\n    return (queries @ keys.mT).softmax(dim
 
 def a_feedback_page() -> str:
     expected, got = torch.eye(3), torch.full((3, 3), 1 / 3)
-    wrong = feedback.Verdict(
+    wrong = feedback.Remark(
         "failed",
-        f"the weights have 9 wrong entries of 9{'.' * 200}. Likely cause: the scores are not divided by √d",
+        "the scores are not divided by √d",
+        f"the weights should be 0.5, got 0.3 (at [0, 0]{'.' * 200})",
         "in attend, line 2: return (queries @ keys.mT).softmax(dim=-1)" + " " * 90 + "#",
         Markup(heat_maps_of(expected, got)),
     )
     cards = [
         feedback.Card("double", ANSWER, False, "passed", 2, 2),
         feedback.Card("attend", ANSWER, False, "failed", 0, 3, [wrong], ["Well begun.\nSee 3.2."], [formatted(HINT)]),
-        feedback.Card("split", ANSWER, False, "partly right", 1, 3, [feedback.Verdict("failed", "1 of 3")]),
+        feedback.Card("split", ANSWER, False, "partly right", 1, 3, [feedback.Remark("failed", "", "1 of 3")]),
         feedback.Card("halve", ANSWER, False, "not attempted", 0, 1),
         feedback.Card("why", "Because.", True, "to be marked", 0, 1),
         feedback.Card("how", "So.", True, "marked", 0.5, 1, comments=["Half of it."]),
@@ -44,10 +50,10 @@ def a_feedback_page() -> str:
 
 def an_insights_page() -> str:
     found = [
-        insights.Found(
-            "attend/a-root", "the root forgotten", True, "Mismatch: " + "9 wrong entries " * 9, 4, 0.4, ANSWER
+        insights.MadeMistake(
+            "attend/a-root", "the root is forgotten", True, "the weights should be 0.5 " * 9, 4, 0.4, ANSWER
         ),
-        insights.Found("attend/unnamed/x", "NameError: name #", False, "NameError: name 'x'", 1, 0.1, ANSWER),
+        insights.MadeMistake("attend/unnamed/x", "NameError: name #", False, "NameError: name 'x'", 1, 0.1, ANSWER),
     ]
     exercises = [
         insights.ExerciseInsight(
@@ -83,3 +89,96 @@ def test_everybody_can_read_a_page_without_scrolling_sideways(browser, tmp_path,
         assert page.evaluate("document.scrollingElement.scrollWidth") <= width
         found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+OVERLAY = """
+<div class="navbar-fixed-top" style="position:fixed;inset:0;background:white">Full credit: 99 of 99</div>
+<img src="//example.org/seen.png"/> $\\style{position:fixed;top:0}{x}$ <p id="statusmessage">Saved</p>
+"""
+
+
+def a_formgrader_page(course, answer: str, filters: dict) -> str:
+    """Formgrader's page of a submission, with its own template and style, of a notebook with a student's answer."""
+    source = nbformat.read(course.solution(course.find("01")), as_version=4)
+    prose = next(cell for cell in source.cells if cell.cell_type == "markdown")
+    prose.source = "# Numbers\n\nProse with $\\sqrt{d}$ and a diagram: ![a square](../../images/square.svg)"
+    nbformat.write(source, course.solution(course.find("01")))
+    (course.root / "images").mkdir()
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><rect width="40" height="40"/></svg>'
+    (course.root / "images/square.svg").write_text(svg)
+    written = nbformat.v4.new_markdown_cell(answer)
+    written.metadata.nbgrader = {"grade_id": "why", "grade": True, "solution": True, "points": 1}
+    added = nbformat.v4.new_markdown_cell(answer)
+    code = nbformat.v4.new_code_cell("print(1)")
+    notebook = nbformat.v4.new_notebook(cells=[prose, written, added, code])
+    config = Config()
+    config.HTMLExporter.filters = filters
+    config.HTMLExporter.template_name = "formgrade"
+    place = Path(formgrader.__file__).parent
+    config.HTMLExporter.extra_template_basedirs = [str(place / "templates")]
+    resources = {
+        "assignment_id": "01_numbers",
+        "notebook_id": "numbers_chapter",
+        "submission_id": "7",
+        "student": "ada",
+    }
+    resources |= {"base_url": place.parent.as_uri(), "index": 0, "total": 1, "notebook_path": ""}
+    html, _ = HTMLExporter(config=config).from_notebook_node(notebook, resources=resources)
+    return html
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_an_answer_draws_over_nothing_and_asks_nobody_in_formgrader(course, browser, tmp_path, ours):
+    """The same page with nbconvert's own filter shows that the attack would have fired."""
+    filters = {"markdown2html": "autograder.course.rubric.markdown"} if ours else {}
+    file = tmp_path / "page.html"
+    file.write_text(a_formgrader_page(course, OVERLAY, filters), encoding="utf-8")
+    asked = []
+    with browser.new_context() as context:
+        context.route("**/*", lambda route: (asked.append(route.request.url), route.abort())[1])
+        context.route(file.parents[0].as_uri() + "/**", lambda route: route.continue_())
+        context.route(Path(formgrader.__file__).parents[1].as_uri() + "/**", lambda route: route.continue_())
+        page = context.new_page()
+        page.goto(file.as_uri())
+        assert page.get_by_text("Full credit: 99 of 99").count() == 2, "the answer is there"
+        fixed = """() => [...document.querySelectorAll("#notebook *")]
+            .filter((one) => ["fixed", "absolute", "sticky"].includes(getComputedStyle(one).position))
+            .map((one) => one.textContent.slice(0, 40))"""
+        on_top = "document.elementFromPoint(300, 300).textContent"
+        drawn = """() => [...document.images].filter((one) => one.naturalWidth > 0).map((one) => one.alt)"""
+        if ours:
+            assert page.evaluate(fixed) == []
+            assert not any("example.org" in url for url in asked)
+            assert page.locator("#statusmessage").count() == 1, "formgrader's own"
+            assert page.evaluate(drawn) == ["a square"]
+            assert page.locator("#notebook msqrt").count() == 1
+        else:
+            assert page.evaluate(on_top).strip() in ("Full credit: 99 of 99", "Saved")
+            assert any("example.org/seen.png" in url for url in asked)
+            assert page.locator("#statusmessage").count() == 3
+            assert page.evaluate(drawn) == []
+
+
+def test_an_answer_does_nothing_on_the_pages_of_our_own(browser, tmp_path):
+    """Feedback and insights show an answer, a message and a comment as text."""
+    wrong = feedback.Remark("failed", OVERLAY, OVERLAY, OVERLAY)
+    card = feedback.Card("why", OVERLAY, True, "failed", 0, 1, [wrong], [OVERLAY])
+    pages = [feedback.render(feedback.Sheet("ada", "Attention", [card], 0, 1, 0, Markup(""), ""))]
+    found = [insights.MadeMistake("why/x", OVERLAY, False, OVERLAY, 1, 1.0, OVERLAY)]
+    exercise = insights.ExerciseInsight("why", 1, "code", 0, 0, {"failed": 1}, 0, "", 0, "", found)
+    chapter = insights.ChapterInsight("01_x", "X", 1, 0, [], [exercise])
+    pages.append(
+        insights.render(insights.Insights("a course", 1, [chapter], [insights.Line(OVERLAY, [0.0], 0.0, True)]))
+    )
+    for html in pages:
+        (tmp_path / "page.html").write_text(html, encoding="utf-8")
+        asked = []
+        with browser.new_context(bypass_csp=True) as context:
+            context.route(
+                "http*://**/*", lambda route, asked=asked: (asked.append(route.request.url), route.abort())[1]
+            )
+            page = context.new_page()
+            page.goto((tmp_path / "page.html").as_uri())
+            page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+            assert "Full credit: 99 of 99" in page.inner_text("body"), "the answer is there"
+            assert asked == [] and page.locator(".navbar-fixed-top, #statusmessage, img").count() == 0

@@ -19,8 +19,10 @@ from distributed.security import Security
 from typer.testing import CliRunner
 
 from autograder import cli
-from autograder.course import batch
+from autograder.course import spread
 from autograder.course.interrupts import interrupts_held
+
+pytestmark = pytest.mark.usefixtures("sandboxed")
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ def lets_in(address: str, security: Security | None = None) -> bool:
 
 
 def test_nobody_else_is_let_in(course):
-    with batch._client(1, None) as client:
+    with spread._client(1, None) as client:
         address = client.scheduler.address
         processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
         ports = [c.laddr for p in processes for c in p.net_connections() if c.status == psutil.CONN_LISTEN]

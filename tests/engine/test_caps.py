@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 from conftest import LIMITS
@@ -92,3 +93,26 @@ def test_numbers_count_as_what_they_become(dtype):
     assert reader.decode(["tensor", 0]).shape == (1000,)
     with pytest.raises(protocol.ProtocolError, match="more memory than the limit"):
         reader.decode(["list", ["tensor", 0], ["tensor", 0]])
+
+
+PRINTS = "print('x' * 90_000)"
+RAISES = "def f(n):\n    if n: f(n - 1)\n    raise ValueError('\\U0001F600' * 4_000)\nf(9)"
+
+
+@pytest.mark.parametrize("cell", [PRINTS, RAISES])
+def test_many_cells_leave_no_more_than_the_notebook_may(sandbox, cell):
+    """Each keeps to its own cap; together they would make a hundred times of what was handed in."""
+    source = source_notebook()
+    handed_in = submission(source)
+    handed_in.cells[1:1] = [nbformat.v4.new_code_cell(cell) for _ in range(150)]
+    graded = grade_notebook(sandbox, handed_in, source)
+    assert {item.status for item in graded.items} == {"passed"}
+    size = len(nbformat.writes(graded.notebook).encode())
+    ran = [c for c in graded.notebook.cells if c.cell_type == "code" and c.source == cell]
+    assert len(ran) == 150 and ran[0].outputs
+    if cell == PRINTS:
+        assert len(ran[0].outputs[0].text) > 9_000 and not ran[-1].outputs, "it fired, and ran into the cap"
+    else:
+        assert all(one.outputs[0].ename for one in ran), "each still says that it failed"
+    assert size < 2 * (LIMITS.notebook_output_kb << 10) + 1_000 * len(ran)  # nbformat writes a message down twice
+    assert len(ran) * (LIMITS.output_kb << 10) > 10 * (LIMITS.notebook_output_kb << 10), "each within its own cap"

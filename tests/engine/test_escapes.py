@@ -1,4 +1,5 @@
-"""What student code can do to the machine that grades it: look around, get out, take all there is, end what it runs in.
+"""What student code can do to the machine that grades it: look around, get out, take all there is, reach what
+others share, end what it runs in.
 
 Each attack proves that it fired, and beside it stands the same one where nothing holds it, in an ordinary process.
 """
@@ -128,6 +129,107 @@ print(*os.listdir(place), end="")
 open(os.path.join(place, "left"), "w").write("here")
 """,
 }
+# What a worker could use up, hold or change for the whole account or machine: each prints what it got hold of.
+LIBC = (
+    "import ctypes, fcntl, os\nlibc = ctypes.CDLL(None, use_errno=True)\nshared = os.open(os.__file__, os.O_RDONLY)\n"
+)
+REACHES = {
+    "timers": "if libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())) == 0: print('timer')",
+    "queued signals": """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
+if libc.sigqueue(os.getpid(), signal.SIGRTMIN, ctypes.c_void_p(0)) == 0: print('queued')
+""",
+    "watches of files": """
+if libc.inotify_init() >= 0: print('inotify')
+if libc.inotify_init1(0) >= 0: print('inotify')
+if libc.fanotify_init(0x200, 0) >= 0: print('fanotify')
+""",
+    "watches of descriptors": """
+import select
+try:
+    select.epoll()
+    print('epoll')
+except OSError:
+    pass
+""",
+    "requests to disks": """
+call = {'x86_64': 206, 'aarch64': 0}[os.uname().machine]
+if libc.syscall(call, 1, ctypes.byref(ctypes.c_ulong(0))) == 0: print('io_setup')
+""",
+    "memory that stays": """
+block = ctypes.create_string_buffer(4096)
+if libc.mlock(block, 1) == 0 or libc.mlockall(1) == 0: print('locked')
+""",
+    "locks of shared files": """
+try:
+    fcntl.flock(shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print('flock')
+except OSError:
+    pass
+for command in (fcntl.F_SETLK, fcntl.F_SETLKW, 37, 38):
+    try:
+        fcntl.fcntl(shared, command, b'\\0' * 64)
+        print('lock', command)
+    except OSError:
+        pass
+call = {'x86_64': 72, 'aarch64': 25}[os.uname().machine]
+lock, command = ctypes.create_string_buffer(64), ctypes.c_long(fcntl.F_SETLK | 1 << 32)
+if libc.syscall(call, ctypes.c_long(shared), command, lock) == 0: print('a lock in disguise')
+""",
+    "leases of shared files": """
+folder = os.open(os.path.dirname(os.__file__), os.O_RDONLY)
+for file, command, argument in ((shared, 1024, fcntl.F_RDLCK), (folder, 1026, 1), (shared, 8, os.getpid())):
+    try:
+        fcntl.fcntl(file, command, argument)
+        print(command)
+    except OSError:
+        pass
+""",
+    "memory of pipes": """
+try:
+    fcntl.fcntl(os.pipe()[1], 1031, 1 << 20)
+    print('a large pipe')
+except OSError:
+    pass
+""",
+    "descriptors on their way": """
+import socket
+try:
+    one, other = socket.socketpair()
+    socket.send_fds(one, [b'x'], [shared])
+    print('sent')
+except OSError:
+    pass
+""",
+    "disks of the machine": "if libc.syncfs(shared) == 0: print('synced')",
+    "what others read": """
+there = ctypes.create_string_buffer(1)
+libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, *[ctypes.c_long] * 5]
+if libc.mincore(libc.mmap(None, 4096, 1, 1, shared, 0), 4096, there) == 0: print('mincore')
+""",
+    "priorities": """
+try:
+    os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_USER, 0))
+    print('priority')
+except OSError:
+    pass
+""",
+    "memory and queues between processes": """
+if libc.shmget(0, 4096, 0o600) >= 0: print('shmget')
+if libc.semget(0, 1, 0o600) >= 0: print('semget')
+if libc.msgget(0, 0o600) >= 0: print('msgget')
+if libc.memfd_create(b'x', 0) >= 0: print('memfd')
+""",
+    "keys": """
+call = {'x86_64': 248, 'aarch64': 217}[os.uname().machine]
+if libc.syscall(call, b'user', b'x', b'x', 1, -2) >= 0: print('add_key')
+call = {'x86_64': 250, 'aarch64': 219}[os.uname().machine]
+if libc.syscall(call, 0, -3, 1) >= 0 or os.uname().nodename != 'sandbox': print('keyctl')
+""",
+}
+REACHES = {name: LIBC + probe for name, probe in REACHES.items()}
 LOOKED = "\nprint('looked')\n"
 
 
@@ -136,10 +238,12 @@ def source():
     return source_notebook()
 
 
-@pytest.mark.parametrize("name", SPIES)
+@pytest.mark.parametrize("name", SPIES | REACHES)
 def test_a_spy_sees_nothing(sandbox, source, name, tmp_path):
+    """Nor does a worker get hold of anything that it would share with others."""
+    spy = (SPIES | REACHES)[name]
     for _ in range(2):
-        graded = grade_notebook(sandbox, submission(source, double=SPIES[name] + LOOKED + WRONG), source)
+        graded = grade_notebook(sandbox, submission(source, double=spy + LOOKED + WRONG), source)
         (output,) = find(graded.notebook, "double").outputs
         assert output.text == "looked\n"
         assert points(graded) == {"double_check": 0, "count_check": 1, "Layer_check": 4}
@@ -147,7 +251,7 @@ def test_a_spy_sees_nothing(sandbox, source, name, tmp_path):
     remembered = f"kept = {{'check': {source.cells[4].source!r}, 'and': []}}\n"
     for _ in range(2):  # the second finds what the first one left
         found = subprocess.run(
-            [sys.executable, "-c", remembered + SPIES[name]],
+            [sys.executable, "-c", remembered + spy],
             env=environment,
             capture_output=True,
             text=True,

@@ -107,7 +107,7 @@ def _fools(text: str, name: str, check: Callable) -> bool:
 
 def _strike(sandbox, text: str, name: str, check: Callable) -> None:
     link = Link(sandbox.worker(), sandbox.limits)
-    link.deadline += 60
+    link.allow(60)
     try:
         link.run(IMPORTS + text, "<answer>")
         link.take_output()
@@ -140,7 +140,7 @@ def test_a_function_fools_a_check_that_trusts(answer):
 
 def test_honest_answers_pass(sandbox):
     link = Link(sandbox.worker(), sandbox.limits)
-    link.deadline += 60
+    link.allow(60)
     link.run(IMPORTS + LAYER + TWICE, "<answer>")
     check_layer(link.named("Layer"))
     check_twice(link.named("twice"))

@@ -132,7 +132,7 @@ def test_a_silent_sender_is_given_up():
     with near, far:
         near.sendall(b"\0\0")
         with pytest.raises(TimeoutError):
-            protocol.receive(far, 1 << 20, deadline=time.monotonic() + 0.1)
+            protocol.receive(far, 1 << 20, left=protocol.until(time.monotonic() + 0.1))
     assert time.monotonic() - started < 5
 
 

@@ -16,6 +16,7 @@ from autograder.job import Job, grade_job
 from autograder.run import grade_notebook
 from autograder.source import defined_names
 from autograder.submission import SubmissionError, read_notebook
+from autograder.wire.proxy import Link
 from notebooks import find, source_notebook, submission
 
 DRAWS = "x = torch.randn(3)\nassert double(x).sum() > 1e9, f'drew {x.tolist()}, student {noise().item()}'"
@@ -23,7 +24,7 @@ NOISE = "import torch\ndef noise():\n    return torch.rand(())\n"
 
 
 @pytest.fixture(scope="module")
-def short():
+def short(sandboxed):
     """A sandbox whose checks may run for two seconds."""
     with Sandbox(
         replace(LIMITS, check_seconds=2.0, cell_seconds=60.0, submission_seconds=300.0), preload=()
@@ -69,7 +70,7 @@ def test_a_replay_shows_the_failing_case(sandbox):
 def test_a_check_that_hangs_costs_its_item_and_is_the_courses_fault(short, check):
     source = source_notebook(double_check=check)
     graded = grade_notebook(short, submission(source), source, only={"double_check", "count_check"})
-    assert first(graded).status == "timeout"
+    assert first(graded).status == "course fault"
     assert "a fault of the course, not of your answer" in first(graded).message
     assert graded.items[1].status == "passed"
 
@@ -91,12 +92,66 @@ def test_a_check_that_dies_is_the_courses_fault(sandbox, check, told):
     assert told in item.message
 
 
+SOURCE = "numbers = {}\n{}\nassert torch.equal(double(torch.ones(2)).view(2), torch.full((2,), 2.0))"
+
+
+@pytest.mark.parametrize(
+    "check, told",
+    [
+        (SOURCE.format({}, "numbers['six']"), "double_check>, line 2: KeyError: 'six'"),
+        ("double(torch.ones(1))\nraise ValueError('odd')", "double_check>, line 2: ValueError: odd"),
+        ("if True print(1)", "the cell double_check, line 1: SyntaxError"),
+    ],
+)
+def test_a_check_that_raises_for_the_reference_too_costs_nobody(sandbox, check, told):
+    source = source_notebook(double_check=check)
+    for answer in ("def double(x):\n    return 2 * x", "def double(x):\n    return None"):
+        graded = grade_notebook(sandbox, submission(source, double=answer), source)
+        assert first(graded).status == "course fault", first(graded)
+        assert told in first(graded).message
+        assert graded.items[1].status == "passed"
+
+
+def test_what_a_check_cannot_use_is_the_students_where_the_reference_passes(sandbox):
+    source = source_notebook(double_check=SOURCE.format({}, ""))
+    item = first(grade_notebook(sandbox, submission(source, double="def double(x):\n    return None"), source))
+    assert (item.status, "AttributeError" in item.message) == ("failed", True)
+
+
+def test_a_sleeper_meets_the_clock_and_is_in_doubt_and_a_loop_is_not(sandboxed):
+    source = source_notebook()
+    limits = replace(LIMITS, cell_seconds=1.0, clock_factor=1.5)
+    with Sandbox(limits, preload=()) as sandbox:
+        sandbox.worker().kill()
+        for code, by_clock, told in (
+            ("import time\ntime.sleep(10**6)", True, "seconds by the clock"),
+            ("while True: pass", False, "more than 1 seconds of processor time"),
+        ):
+            answers = submission(source, double=f"def double(x):\n    {code.replace(chr(10), chr(10) + '    ')}")
+            graded = grade_notebook(sandbox, answers, source, only={"double_check"})
+            assert first(graded).status == "timeout" and told in first(graded).message, first(graded)
+            assert list(graded.in_doubt) == (["double_check"] if by_clock else [])
+
+
+def test_a_workers_time_counts_all_its_threads_and_is_read_from_outside(sandbox):
+    worker = sandbox.worker()
+    before = worker.seconds()
+    link = Link(worker, LIMITS)
+    spin = "import threading\ndef spin():\n    for _ in range(10**7): pass\n"
+    link.run(spin + "a = [threading.Thread(target=spin) for _ in range(2)]\nfor t in a: t.start()", "<x>")
+    link.run("for t in a: t.join()\nimport time\nspent = time.process_time()", "<y>")
+    spent = link.named("spent")
+    assert spent > 0.2 and worker.seconds() - before > 0.8 * spent
+    link.close()
+    assert worker.seconds() >= spent, "what it had spent stays known"
+
+
 def test_a_broken_helper_of_the_course_is_not_the_students_fault(sandbox):
     source = source_notebook()
     source.cells[1].source += "\nfrom torch import no_such_function as helper\ndef other(): return helper()"
     answers = submission(source, double="def double(x):\n    return helper(x)")
     item = first(grade_notebook(sandbox, answers, source))
-    assert item.status == "crashed"
+    assert item.status == "course fault"
     assert "a fault of the course" in item.message
     assert "no_such_function" in item.message
     own = submission(source, double="def double(x):\n    return helpful(x)")
@@ -116,7 +171,7 @@ def test_a_helper_that_a_check_placed_is_the_courses(sandbox, body, told):
     item = first(
         grade_notebook(sandbox, submission(source := source_notebook(double_check=HELPER.format(body))), source)
     )
-    assert item.status == "crashed"
+    assert item.status == "course fault"
     assert "a fault of the course" in item.message and "helper help" in item.message and told in item.message
 
 
@@ -128,7 +183,7 @@ def test_an_earlier_chapter_that_is_broken_is_the_courses(sandbox, check):
     )
     answers = submission(source, double="from earlier import twice\ndef double(x):\n    return twice(x)")
     item = first(grade_notebook(sandbox, answers, source, modules={"earlier": earlier}))
-    assert item.status == "crashed"
+    assert item.status == "course fault"
     assert "a fault of the course" in item.message and "earlier: NameError" in item.message
     own = submission(source, double="from earlier import twice\ndef double(x):\n    return no_such_package.f(x)")
     item = first(grade_notebook(sandbox, own, source, modules={"earlier": earlier}))
@@ -157,12 +212,12 @@ def test_a_bubblewrap_that_does_not_start_is_told_with_its_remedy(asked, tmp_pat
         assert first(graded).status == "passed"
 
 
-def test_where_it_starts_nothing_is_said(asked):
+def test_where_it_starts_nothing_is_said(sandboxed, asked):
     pytest.importorskip("pyseccomp")
     assert sandboxes.why_not_sandboxed() == ""
 
 
-def test_an_error_of_the_engine_ends_its_sandbox(tmp_path, monkeypatch):
+def test_an_error_of_the_engine_ends_its_sandbox(sandboxed, tmp_path, monkeypatch):
     import nbformat
 
     source = source_notebook()
@@ -177,7 +232,7 @@ def test_an_error_of_the_engine_ends_its_sandbox(tmp_path, monkeypatch):
         assert "ZeroDivisionError" in outcome.ungradable
     assert started[0] is not started[1]
     assert all(sandbox._process is None for sandbox in started)
-    assert {item["status"] for item in grade_job(job).items} == {"passed"}
+    assert {item.status for item in grade_job(job).items} == {"passed"}
 
 
 # ---- what is handed in costs little
@@ -212,7 +267,7 @@ def test_rulers_of_dots_are_no_names(tmp_path):
 GRADES = """
 import sys, pathlib
 FIRST
-import autograder.course.batch, autograder.course.check, autograder.course.gradebook, autograder.course.report
+import autograder.course.batch, autograder.course.check, autograder.course.gradebook, autograder.course.grade
 import autograder.run
 import torch
 try:

@@ -1,0 +1,272 @@
+"""`autograder hand-in`: a notebook looked over, checked and packed under its student's name, with a receipt to keep.
+
+The archive holds the notebook and a manifest: who packed it, when, its SHA-256, what the visible checks came to.
+Anybody can write a manifest, so that nobody is marked by it: `collect` prints what it says and whether it holds.
+"""
+
+import hashlib
+import html
+import io
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from rich.console import Console
+from rich.markup import escape
+
+from autograder.cells import flags_of
+from autograder.course.check import check_job, mend, original
+from autograder.course.curriculum import Chapter, Course, CourseError, find_course
+from autograder.course.files import replace_file
+from autograder.course.owner import is_folder_name
+from autograder.job import Outcome, grade_job
+from autograder.plain import plain
+from autograder.submission import SubmissionError, lay_over, read_notebook
+from autograder.verdict import Status
+
+MANIFEST = "manifest.json"
+_FOLDER = "handed-in"
+_NAME = ".name"  # what the student called themselves last time
+_LONGEST_MANIFEST = 100_000
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What was packed: the archive, its receipt, and what the student should know before sending it."""
+
+    archive: Path
+    receipt: str
+    notes: list[str]
+
+
+def run(course: Course, chapter: Chapter, *, name: str | None, repair: bool) -> int:
+    """Look a notebook over, check it, pack it, and print the receipt.
+
+    Args:
+        course: a student's copy, or the repository.
+        chapter: what is handed in.
+        name: of the student; the one of last time by default.
+        repair: first mend what is wrong with the notebook itself.
+
+    Returns:
+        The exit status, 0.
+
+    Raises:
+        CourseError: no name, no notebook that can be read, or one that is being changed.
+    """
+    console = Console(soft_wrap=True)
+    name = _known_name(course, name)
+    if repair:
+        mend(course, chapter, console)
+    try:
+        packed = pack(course, chapter, name)
+    except OSError as error:
+        raise CourseError(f"it cannot be packed: {error.strerror}: {error.filename}") from error
+    for note in packed.notes:
+        console.print(f"Note: {escape(note)}.")
+    console.print(packed.receipt, markup=False, highlight=False, end="")
+    return 0
+
+
+def pack(course: Course, chapter: Chapter, name: str) -> Packed:
+    """Check a notebook and pack what was checked, byte for byte.
+
+    Args:
+        course: a student's copy, or the repository.
+        chapter: what is handed in.
+        name: of the student.
+
+    Raises:
+        CourseError: the notebook cannot be read, or changed meanwhile.
+        OSError: the archive cannot be written.
+    """
+    path = course.notebook(chapter)
+    try:
+        content = path.read_bytes() if path.is_file() else b""
+        notes = look_over(course, chapter, content)
+    except SubmissionError as error:
+        raise CourseError(
+            f"{chapter.folder}: {error}; `autograder check --repair {chapter.number}` puts it back as it was handed out"
+        ) from error
+    outcome = grade_job(check_job(course, chapter))
+    if not path.is_file() or path.read_bytes() != content:
+        raise CourseError(f"{chapter.folder} changed while it was checked: save it, then hand in again")
+    now = datetime.now(UTC).replace(microsecond=0)
+    inside = f"{name}/{chapter.folder}"
+    manifest = {
+        "student": name,
+        "chapter": chapter.folder,
+        "packed_at": now.isoformat(),
+        "files": {f"{chapter.module}.ipynb": hashlib.sha256(content).hexdigest()},
+        "visible_checks": {item.grade_id: str(item.status) for item in outcome.items},
+        "notes": notes,
+        "versions": _versions(),
+    }
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packing:
+        packing.writestr(f"{inside}/{chapter.module}.ipynb", content)
+        packing.writestr(f"{inside}/{MANIFEST}", json.dumps(manifest, indent=1, ensure_ascii=False))
+    folder = course.root / _FOLDER
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{name}-{chapter.folder}-{now:%Y%m%d-%H%M%S}.zip"
+    replace_file(file, archive.getvalue())
+    receipt = _receipt(chapter, name, now, outcome, file, archive.getvalue())
+    replace_file(file.with_suffix(".txt"), receipt.encode())
+    replace_file(folder / _NAME, name.encode())
+    return Packed(file, receipt, notes)
+
+
+def look_over(course: Course, chapter: Chapter, content: bytes) -> list[str]:
+    """What a student should know of a notebook before handing it in: damage, cells run out of order.
+
+    Args:
+        course: a student's copy, or the repository.
+        chapter: whose notebook it is.
+        content: of the notebook's file.
+
+    Raises:
+        SubmissionError: it cannot be read.
+    """
+    laid = lay_over(read_notebook(course.notebook(chapter)), nbformat.read(original(course, chapter), as_version=4))
+    notes = []
+    if laid.problems:
+        notes.append(
+            f"the notebook is not intact ({'; '.join(laid.problems[:3])}); this costs no marks, and --repair mends it"
+        )
+    cells = [cell for cell in json.loads(content.decode("utf-8-sig"))["cells"] if cell.get("cell_type") == "code"]
+    counts = [cell.get("execution_count") for cell in cells]
+    ran = [count for count in counts if isinstance(count, int)]
+    if ran != sorted(ran):
+        notes.append("cells were run out of order: restart the kernel, run all cells, see that it still works, save")
+    answers = [part for part in laid.parts if part.role == "solution" and not part.untouched and not part.missing]
+    written = {part.cell.source.strip() for part in answers}
+    idle = [cell for cell in cells if _source(cell).strip() in written and cell.get("execution_count") is None]
+    if idle:
+        notes.append(f"{len(idle)} answer{'s were' if len(idle) > 1 else ' was'} not run since the kernel's last start")
+    return notes
+
+
+def _source(cell: dict[str, Any]) -> str:
+    source = cell.get("source", "")
+    return "".join(source) if isinstance(source, list) else str(source)
+
+
+def _known_name(course: Course, name: str | None) -> str:
+    file = course.root / _FOLDER / _NAME
+    if name is None and file.is_file():
+        name = file.read_text(encoding="utf-8", errors="replace")
+    if name is None:
+        raise CourseError('whose is it? Say so once: autograder hand-in 01 --name "Ada Lovelace"')
+    if not is_folder_name(name.strip()):
+        raise CourseError(f"{plain(name)[:80]!r} cannot be the name of a folder: use letters, digits and blanks")
+    return name.strip()
+
+
+def _versions() -> dict[str, str]:
+    told = {"python": platform.python_version(), "system": platform.platform()}
+    for package in ("torch", "numpy", "nbgrader"):
+        try:
+            told[package] = version(package)
+        except PackageNotFoundError:
+            told[package] = "not installed"
+    return told
+
+
+def _receipt(chapter: Chapter, name: str, now: datetime, outcome: Outcome, file: Path, content: bytes) -> str:
+    passed = Counter(item.status for item in outcome.items)[Status.PASSED]
+    checks = f"{passed} of {len(outcome.items)} checks that are here passed"
+    here = now.astimezone()
+    return (
+        f"{chapter.folder}, packed for {name} on {here:%Y-%m-%d at %H:%M:%S} {here.tzname()}\n"
+        f"{checks}; written answers are marked by hand\n"
+        f"hand in:  {file}\n"
+        f"SHA-256:  {hashlib.sha256(content).hexdigest()}\n"
+        "Nothing was sent: upload the file where your instructor asks for it. This receipt lies beside it.\n"
+    )
+
+
+def read_manifest(content: bytes, notebook: bytes, name: str, chapter: Chapter) -> str:
+    """What a student's manifest says, in a line, and where it does not hold; nothing is decided by it.
+
+    Args:
+        content: of the manifest.
+        notebook: what came with it.
+        name: what the notebook's file is called.
+        chapter: which one it was taken for.
+    """
+    try:
+        told = json.loads(content[:_LONGEST_MANIFEST])
+        digest, student, folder = (told["files"][name], told["student"], told["chapter"])
+        when = datetime.fromisoformat(told["packed_at"]).astimezone(UTC)
+        checks = Counter(told["visible_checks"].values())
+        said = f"packed {when:%Y-%m-%d %H:%M} UTC by {plain(str(student))[:80]}, {checks[Status.PASSED]} of "
+        said += f"{checks.total()} visible checks passed"
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return "its manifest cannot be read"
+    if digest != hashlib.sha256(notebook).hexdigest():
+        return f"its manifest is of another notebook ({said})"
+    if folder != chapter.folder:
+        return f"its manifest is of another chapter, {plain(str(folder))[:80]} ({said})"
+    return f"its manifest says: {said}"
+
+
+def hand_in(name: str | None = None, chapter: str | None = None, *, repair: bool = False) -> None:
+    """Hand in the notebook that this is called from, in one line; the card is the receipt.
+
+    Args:
+        name: of the student; the one of last time by default.
+        chapter: its number; that of the working directory by default.
+        repair: first mend what is wrong with the notebook itself.
+    """
+    from IPython import get_ipython
+    from IPython.display import display
+
+    course = find_course()
+    here = course.find(chapter or Path.cwd().name)
+    shell = get_ipython()
+    unsaved = _unsaved(course, here, list(shell.user_ns.get("In", []))) if shell else []
+    if unsaved:
+        told, done = (
+            f"{', '.join(unsaved)} changed since the notebook was saved: save it, then run this again.\n",
+            False,
+        )
+    else:
+        options = [f"--name={name}"] * bool(name) + ["--repair"] * repair
+        command = [sys.executable, "-c", "from autograder.cli import main; main()", "hand-in", here.folder, *options]
+        ran = subprocess.run(
+            command, cwd=course.root, capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
+        )
+        told, done = plain_lines(ran.stdout + ran.stderr), ran.returncode == 0
+    colour = "#1a7f37" if done else "#b35900"
+    page = f'<pre role="status" style="border-left:.4em solid {colour};padding-left:.6em">{html.escape(told)}</pre>'
+    display({"text/html": page, "text/plain": told}, raw=True)
+
+
+def plain_lines(text: str) -> str:
+    """Lines without what steers a terminal."""
+    return "\n".join(plain(line) for line in text.split("\n"))
+
+
+def _unsaved(course: Course, chapter: Chapter, ran: list[str]) -> list[str]:
+    """The answers that ran last with another text than the notebook's file has."""
+    laid = lay_over(read_notebook(course.notebook(chapter)), nbformat.read(original(course, chapter), as_version=4))
+    changed = []
+    for part in laid.parts:
+        begins = re.match(r"\s*(?:def|class)\s+\w+", part.cell.source)
+        if part.role != "solution" or not flags_of(part.cell) or not begins:
+            continue
+        versions = [text for text in ran if re.match(re.escape(begins[0].strip()) + r"\b", text.lstrip())]
+        if versions and versions[-1].strip() != part.cell.source.strip():
+            changed.append(part.name)
+    return changed

@@ -1,0 +1,214 @@
+"""What is wrong with an answer, as data: mistakes have names, and a check that fails says which one it met, and where.
+
+A course lists the mistakes of an exercise as the members of an enumeration, each with the one sentence that a student
+reads:
+
+    class weighted_avg(Mistake):
+        TRANSPOSED = "the weights are transposed: `weights[b, i, j]` is how much output i takes from position j"
+
+Checks and wrong answers on record name members, so that a name that does not exist is an error of Python's, and a
+sentence can be reworded without anything else changing: what is recorded of a verdict is the member's id.
+"""
+
+from enum import Enum
+from typing import Any, NoReturn
+
+from autograder.verdict import Finding
+
+# Texts of checks are for people: longer lists say less.
+_MOST_ITEMS = 8
+
+
+class Mistake(Enum):
+    """A mistake; the members of a subclass are those of one exercise, or of several that go wrong alike."""
+
+    @property
+    def id(self) -> str:
+        """What stands for it in records: its name as `like-this`, unique within an exercise."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def says(self) -> str:
+        """Its one sentence."""
+        return self.value
+
+
+class Common(Mistake):
+    """What can go wrong in any exercise."""
+
+    NO_RETURN = "nothing is returned: is there a `return`?"
+    NOT_A_TENSOR = "what is returned is no tensor"
+    NOT_A_NUMBER = "what is returned is no Python number: `.item()` makes one of a tensor"
+    WRONG_DTYPE = "the dtype is not that of the input: a part of the work is done in another precision, or converted"
+    COMPLEX = "the result is complex, and should be real"
+    NAN = "the result contains NaN"
+    CHANGED_IN_PLACE = "an input is changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"
+    CUT_OFF = (
+        "the result is cut off from the graph, so that nothing can learn through it: remove `.detach()`, `.data`, "
+        "`.item()`, `torch.tensor(...)` or `torch.no_grad()`"
+    )
+    INPUT_CUT_OFF = (
+        "no gradient reaches an input that the result depends on: it is cut off by `.detach()`, `.data` or "
+        "`torch.no_grad()`"
+    )
+    WRONG_GRADIENT = "the values are right and their gradient is not: a part of the way is cut off from the graph"
+    PARAMETER_MISSING = "a parameter that the exercise names is missing"
+    PARAMETER_SHAPE = "a parameter has another shape than the exercise says"
+    PARAMETER_TOO_MANY = "there is a parameter too many: the exercise names all that are needed"
+    PARAMETER_UNUSED = (
+        "no gradient reaches a parameter: it is not used, or cut off from the result by `.detach()`, `.data` or "
+        "`torch.no_grad()`"
+    )
+    DROPOUT_IN_EVAL = (
+        "two results for the same input after `.eval()`: dropout is still active in evaluation; use an `nn.Dropout`, "
+        "or pass `training=self.training`"
+    )
+    DROPOUT_ASLEEP = "dropout drops nothing in training"
+    DROPOUT_REPEATED = (
+        "two calls in training drop the same numbers: dropout draws anew at each call, and no draw is kept or seeded"
+    )
+    DROPOUT_ONE_FOR_ALL = "the same is dropped in each item of a batch: dropout draws for each number on its own"
+    MADE_ON_CPU = (
+        "a tensor is made on the CPU, so that the code fails when its inputs are on a GPU: use `x.new_zeros(...)`, or "
+        "pass `device=x.device`"
+    )
+    LOOP = "there is a Python loop (`for`, `while`, comprehension, `map` or recursion) where none is allowed"
+    NO_ERROR = "nothing is raised where the exercise asks for an error"
+    OTHER_ERROR = "another error is raised than the one that the exercise asks for"
+    # What nearly always lies behind an error of Python's or torch's own.
+    ITEM_OF_MANY = "`.item()` gives one number, and here is a whole batch of them"
+    TRUTH_OF_MANY = (
+        "`if` and `while` want one truth value, and here is a whole tensor of them: `.any()` or `.all()` makes one"
+    )
+    BOOLS_SUBTRACTED = (
+        "two tensors of bools are subtracted: make numbers of them first, `.double()`; `^`, which torch advises, loses "
+        "the sign"
+    )
+    SIZES_DO_NOT_FIT = (
+        "two tensors meet whose sizes do not fit: a sum, a mean or a maximum may have lost its dimension "
+        "(`keepdim=True`), or one of the two may be turned round"
+    )
+    VIEW_OF_TRANSPOSED = (
+        "`.view` reads numbers as they lie in memory, and a transposed tensor's lie in another order: use `.reshape`"
+    )
+    LEAF_IN_PLACE = "a parameter is changed in place while gradients are recorded: do it under `torch.no_grad()`"
+    CLASSES_LAST = "`cross_entropy` wants the classes in dimension 1: flatten the others, or `.transpose(1, 2)`"
+    LOG_OF_0 = "a logarithm is taken of 0, or the root of a negative number: that case needs an answer of its own"
+    OF_NOTHING = "`min` or `max` is taken of nothing: the case where nothing is left needs an answer of its own"
+
+
+class Unexplained(Mistake):
+    """What was seen where the mistake behind it is not known."""
+
+    VALUES = "some of the numbers are wrong"
+    NUMBER = "the number is wrong"
+    SHAPE = "the shape is wrong"
+    RAISED = "the code raises an error"
+
+
+# What an error of Python's or torch's own says, and the mistake that is nearly always behind it.
+_EXPLAINED: dict[str, Mistake] = {
+    "cannot be converted to Scalar": Common.ITEM_OF_MANY,
+    "with two bool tensors is not supported": Common.BOOLS_SUBTRACTED,
+    "must match the size of tensor": Common.SIZES_DO_NOT_FIT,
+    "Boolean value of Tensor with more than one value is ambiguous": Common.TRUTH_OF_MANY,
+    "view size is not compatible with input tensor's size and stride": Common.VIEW_OF_TRANSPOSED,
+    "a leaf Variable that requires grad is being used in an in-place operation": Common.LEAF_IN_PLACE,
+    "math domain error": Common.LOG_OF_0,
+    "iterable argument is empty": Common.OF_NOTHING,
+    "arg is an empty sequence": Common.OF_NOTHING,
+    "Expected target size": Common.CLASSES_LAST,
+}
+
+
+class Complaint(AssertionError):
+    """A check's own way to fail: what was found, and for a wrong tensor what it should have been.
+
+    Attributes:
+        finding: the mistake and the fact.
+        expected: what the tensor should have been, if it was one.
+        got: what the student's code returned.
+    """
+
+    def __init__(self, finding: Finding, expected: Any = None, got: Any = None) -> None:
+        super().__init__(str(finding))
+        self.finding, self.expected, self.got = finding, expected, got
+
+    def heat_maps(self) -> str:
+        """Expected beside got as HTML; empty where they cannot be shown like that."""
+        if self.expected is None or self.got is None:
+            return ""
+        from autograder.heatmap import heat_maps_of  # needs torch, which not every course has
+
+        return heat_maps_of(self.expected, self.got)
+
+
+def found(
+    mistake: Mistake, what: str = "", *, asked: str = "", expected: Any = None, got: Any = None, where: str = ""
+) -> Finding:
+    """A mistake with the fact that shows it.
+
+    Args:
+        mistake: which one.
+        what: what was looked at, such as "the result".
+        asked: for which arguments, such as "x (2, 3, 4) and width 2".
+        expected: what it should have been; a text stands for itself, anything else is written out.
+        got: what it was.
+        where: which of many numbers, which argument, which parameter.
+    """
+    right, wrong = _written(expected, got)
+    return Finding(mistake.id, mistake.says, what, asked, right, wrong, where)
+
+
+def raised(error: BaseException, asked: str = "") -> Finding:
+    """An exception as a finding: the mistake that is nearly always behind it, where there is one.
+
+    Args:
+        error: what was raised, in a student's code or by it.
+        asked: for which arguments.
+    """
+    mistake = next((m for sign, m in _EXPLAINED.items() if sign in str(error)), Unexplained.RAISED)
+    name = getattr(error, "student_type", type(error).__name__)
+    told = f"{name}: {error}" if str(error) else name
+    return found(mistake, "the call" if asked else "it", asked=asked, got=told)
+
+
+def complain(mistake: Mistake, what: str = "", **fact: Any) -> NoReturn:
+    """Fail for a mistake; the arguments are those of `found`."""
+    raise Complaint(found(mistake, what, **fact))
+
+
+def expect(holds: Any, mistake: Mistake, what: str = "", **fact: Any) -> None:
+    """Fail for a mistake unless something holds; the arguments are those of `found`."""
+    if not holds:
+        complain(mistake, what, **fact)
+
+
+def _written(expected: Any, got: Any) -> tuple[str, str]:
+    if isinstance(expected, float) or isinstance(got, float):
+        return _told_apart(expected, got)
+    return _text(expected), _text(got)
+
+
+def _told_apart(expected: Any, got: Any) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to see that they differ."""
+    if not isinstance(expected, int | float) or not isinstance(got, int | float) or expected == got:
+        return _text(expected), _text(got)
+    digits = next((n for n in range(6, 18) if f"{expected:.{n}g}" != f"{got:.{n}g}"), 17)
+    return f"{expected:.{digits}g}", f"{got:.{digits}g}"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if hasattr(value, "tolist"):
+        return _text(value.tolist())
+    if isinstance(value, list | tuple):
+        items = [_text(v) for v in value[:_MOST_ITEMS]] + ["…"] * (len(value) > _MOST_ITEMS)
+        inside = ", ".join(items)
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
+    return str(value)

@@ -1,0 +1,113 @@
+"""The mistakes that chapter 04's checks know: each has a name that stays, and the sentence that a student reads."""
+
+from autograder.mistakes import Mistake
+
+
+class split_heads(Mistake):
+    MIXED_UP = (
+        "positions and heads are mixed up: a reshape keeps the order in memory, so that a head holds whole positions"
+    )
+    INTERLEAVED = "the heads are interleaved: a head is a block of consecutive features"
+    AFTER_POSITIONS = "the heads come after the positions: two dimensions are still to be exchanged"
+    BEFORE_BATCH = "the heads come before the batch"
+    FEATURES_FIRST = "a head's features come before its positions: the last two dimensions are exchanged"
+    SIZES_EXCHANGED = "the number of heads and the features of one are exchanged"
+    HEAD_0 = "every head has the features of head 0"
+    ITEM_0 = "every item of the batch has the features of item 0"
+
+
+class merge_heads(Mistake):
+    MIXED_UP = "positions and heads are mixed up: a reshape alone does not move the heads behind the positions"
+    INTERLEAVED = "the heads are interleaved: all features of head 0 come first, then all of head 1, and so on"
+    EXCHANGED = "features and positions are exchanged"
+    ADDED = "the heads are added up, not put side by side"
+    AVERAGED = "the heads are averaged, not put side by side"
+    HEAD_0 = "only head 0 is kept"
+    AS_POSITIONS = "the heads are stacked as positions, not put side by side"
+    REVERSED = "the heads are in reverse order"
+    NO_BATCH = "a batch of one sequence loses its dimension: `squeeze()` removes whatever has size 1"
+    ITEM_0 = "every item of the batch has the features of item 0"
+
+
+class Attention(Mistake):
+    """Of both classes, which go wrong alike."""
+
+    MAPS_OF_A_SLICE = "Wq, Wk and Wv are not maps of one head's slice, one each for all heads"
+    MAPS_OF_ALL = "Wq, Wk, Wv and WO are not maps of all features, each with its bias"
+    BY_ALL_FEATURES = "the scores are divided by √dim: in a head, a dot product has fewer terms than that"
+    BY_LENGTH = "the scores are divided by the root of the sequence length: it is the features that count"
+    BY_NO_ROOT = "the scores are divided by the number of a head's features, not by its root"
+    NOT_SCALED = "the scores are not scaled"
+    INTERLEAVED = "the heads are interleaved: a head is a block of consecutive features"
+    MIXED_UP = "positions and heads are mixed up on the way in: `split_heads` keeps them apart"
+    MIXED_UP_AFTER = "positions and heads are mixed up at the end: `merge_heads` brings them back"
+    ORDER_AFTER = "the heads are put back in the wrong order: `merge_heads` knows the right one"
+    OVER_QUERIES = "the softmax runs over the queries, not over the positions looked at"
+    OVER_HEADS = "the softmax runs over the heads, not over the positions looked at"
+    WEIGHTS_OF_HEAD_0 = "the weights of head 0 are used for every head"
+    WEIGHTS_OF_ITEM_0 = "the weights of batch item 0 are used for the whole batch"
+    SLICE_0 = "every head sees the slice of head 0"
+    HEADS_AVERAGED = "the heads' outputs are averaged, not put side by side"
+    RESIDUAL = "the input is added to the output: the residual belongs to chapter 6"
+    NO_OUTPUT_MAP = "the heads' outputs are not mapped by WO at the end"
+    NO_VALUE_MAP = "the values are not mapped by Wv"
+    MAPS_SWAPPED = "queries and keys are swapped: Wq belongs to the queries, Wk to the keys"
+    ROWS_SWAPPED = "queries and keys are swapped in the scores: row i of the weights belongs to query i"
+    KEYS_BY_WQ = "Wq is used for the keys too"
+    VALUES_BY_WK = "Wk is used for the values too"
+    KEYS_AS_VALUES = "the keys are used as values: they are the third argument"
+    QUERIES_ONLY = "the queries are used as keys and values too: there are three arguments"
+    ONE_RESULT = "not two things are returned, the output and the weights"
+    WEIGHTS_FIRST = "the weights come before the output: the output is the first of the two"
+    WEIGHTS_AVERAGED = "the weights returned are averaged over the heads: those of each head are asked for"
+    WEIGHTS_OF_ONE = "the weights returned are those of one head only"
+    MASK_IGNORED = "the mask has no effect: it is ignored, or the scores are set to 0, and exp(0) is 1"
+    MASK_TURNED = "the mask has the wrong sign: True means that attention is allowed"
+    MASK_LINED_UP = "a mask of three dimensions lines up its batch with the heads: it lacks a dimension for them"
+    MASK_OF_TWO = "a mask of two dimensions does not go in: only one with a batch lacks a dimension for the heads"
+    MASK_IN_HEAD_0 = "the mask is applied in head 0 only: it holds for every head"
+    MASK_OF_HEAD_0 = "the mask of head 0 is used for every head"
+    MASK_OF_ITEM_0 = "the mask of batch item 0 is used for the whole batch"
+    MASK_AFTER = "the mask is applied after the softmax, so that rows no longer sum to 1"
+    MASK_ADDED = "the mask is added to the scores as 0 and 1, which blocks nothing"
+    MASK_TRANSPOSED = "the mask is transposed: mask[i, j] says whether output i may look at position j"
+    EMPTY_ROW = "a row that may look at nothing looks at everything equally: its weights should be 0"
+    NO_DROPOUT = "no weight is dropped in training"
+    WEIGHTS_DROPPED = "the weights returned are those after dropout: they are asked for as they were before"
+    DROPOUT_ELSEWHERE = "dropout acts on the output, the values or the features, not on the weights"
+    DROPOUT_MISPLACED = (
+        "the weights that dropout leaves are not scaled up as `dropout` says: it belongs after the softmax, once"
+    )
+    DROPOUT_SHARE = "another share of the weights is dropped than `dropout` says"
+    DROPOUT_SHARED = "the same weights are dropped in several heads or items: each has a draw of its own"
+    HEADS_NOT_KEPT = "the number of heads is not kept as `self.heads`"
+    DROPOUT_NOT_KEPT = "the dropout is not kept as `self.dropout`, an `nn.Dropout` with the rate given"
+
+
+class copy_into_torch(Mistake):
+    NOT_TORCHS = "what is returned is no `nn.MultiheadAttention`"
+    NOT_BATCH_FIRST = "the copy takes (seq_len, batch, dim): torch's default; it has an option for ours"
+    HEADS = "the copy has another number of heads"
+    DROPOUT = "the copy has another dropout than the original"
+    NO_BIAS = "the copy has no biases: ours has them, and torch's has them by default"
+    ORDER = "the three maps are in the wrong order: first the queries, then the keys, then the values"
+    TRANSPOSED = "a weight is transposed: both of torch's classes store it the same way round"
+    NOT_COPIED = "the copy has other numbers than the original there: was this part copied?"
+    ORIGINAL_CHANGED = "copying changes the original: copy from ours into torch's, not the other way"
+    SHARED = "the copy shares memory with the original: when one learns, the other changes"
+    FROZEN = "the copy does not learn any more"
+    MODE = "the copy is not in the original's mode, training or eval, or the original's mode was changed"
+
+
+class count_parameters(Mistake):
+    NO_INT = "the count is no Python int"
+    TENSORS = "the parameter tensors are counted, not the numbers in them"
+    NO_BIASES = "the biases are not counted"
+    NESTED = "the parameters of modules inside modules are not counted"
+    FIRST_DIMENSION = "only the first dimension of each parameter is counted"
+    BYTES = "these are bytes, several for each number"
+    TWO_DIMENSIONS = "only matrices and vectors are counted rightly: a parameter may have any number of dimensions"
+    FROZEN = "frozen parameters are not counted: they count too"
+    TWICE = "a parameter that stands in two places is counted twice"
+    BUFFERS = "buffers are counted: they are no parameters"
+    THAWED = "counting changes what is frozen: leave the module as it is"

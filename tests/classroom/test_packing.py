@@ -1,0 +1,159 @@
+"""`autograder hand-in`: what students see, what `collect` makes of it, and notebooks that are lost or broken."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from autograder import cli
+from autograder.course import packing
+
+RIGHT = {"double": "return x + x", "halve": "return x / 2"}
+IN_A_NOTEBOOK = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for text in ("def double(x):\\n    return {0}", "from autograder.course.packing import hand_in\\nhand_in('Ada', '01')"):
+    shell.run_cell(text, store_history=True)
+"""
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line in this process; a message for bad input is its exception."""
+    return CliRunner().invoke(cli.app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def own(course, hand_in):
+    """Put chapter 01 into notebooks/, answered as told."""
+
+    def own(**answers: str) -> Path:
+        path = course.notebook(course.find("01"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hand_in("me", "01_numbers", **answers).rename(path)
+        return path
+
+    return own
+
+
+def edit(path: Path, change) -> None:
+    notebook = json.loads(path.read_text())
+    change([cell for cell in notebook["cells"] if cell["cell_type"] == "code"])
+    path.write_text(json.dumps(notebook))
+
+
+def test_a_chapter_is_checked_and_packed_with_a_receipt(course, own):
+    path = own(**RIGHT)
+    assert "--name" in str(run("hand-in", "01").exception)
+    done = run("hand-in", "1", "--name", "Ada Lovelace")
+    assert done.exit_code == 0, done.output
+    [archive] = (course.root / "handed-in").glob("Ada Lovelace-01_numbers-*.zip")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert str(archive) in done.output and digest in done.output and "2 of 2 checks" in done.output
+    assert archive.with_suffix(".txt").read_text() in done.output
+    with zipfile.ZipFile(archive) as packed:
+        inside = "Ada Lovelace/01_numbers"
+        assert set(packed.namelist()) == {f"{inside}/numbers_chapter.ipynb", f"{inside}/manifest.json"}
+        assert packed.read(f"{inside}/numbers_chapter.ipynb") == path.read_bytes()
+        told = json.loads(packed.read(f"{inside}/manifest.json"))
+    assert told["files"] == {"numbers_chapter.ipynb": hashlib.sha256(path.read_bytes()).hexdigest()}
+    assert told["visible_checks"] == {"double_check": "passed", "halve_check": "passed"}
+    assert "torch" in told["versions"]
+    assert "packed for Ada Lovelace" in run("hand-in", "01").output  # the name is remembered
+
+
+def test_damage_and_an_odd_order_are_noted_and_mended_if_asked(own):
+    path = own(**RIGHT)
+
+    def spoil(cells: list[dict]) -> None:
+        for cell, count in zip(cells, (1, 5, 4, None, 6), strict=False):
+            cell["execution_count"] = count
+        cells[2]["source"] = "assert True"
+
+    edit(path, spoil)
+    shown = run("hand-in", "01", "--name", "Ada").output
+    assert "out of order" in shown and "`double_check` is locked" in shown and "1 answer was not run" in shown
+    shown = run("hand-in", "01", "--repair").output
+    assert "mended" in shown and "not intact" not in shown
+
+
+def test_what_cannot_be_packed_is_told_in_one_line(course, own, monkeypatch):
+    path = own(**RIGHT)
+
+    def grade_slowly(job):
+        path.write_text(path.read_text() + "\n")
+        return graded(job)
+
+    graded = packing.grade_job
+    with monkeypatch.context() as patch:
+        patch.setattr(packing, "grade_job", grade_slowly)
+        assert "changed while it was checked" in str(run("hand-in", "01", "--name", "Ada").exception)
+    path.write_text("{ broken")
+    assert "check --repair 01" in str(run("hand-in", "01", "--name", "Ada").exception)
+    assert "cannot be the name" in str(run("hand-in", "01", "--name", "../Ada").exception)
+    assert not (course.root / "handed-in").exists()
+
+
+@pytest.mark.parametrize(("ran", "packed"), [("x + x", True), ("5", False)])
+def test_in_a_notebook_what_was_not_saved_is_noticed(course, own, ran, packed):
+    own(**RIGHT)
+    command = [sys.executable, "-c", IN_A_NOTEBOOK.format(ran)]
+    shown = subprocess.run(command, capture_output=True, text=True, cwd=course.root).stdout
+    assert ("packed for Ada" in shown) == packed
+    assert ("double changed since the notebook was saved" in shown) != packed
+
+
+def test_collect_believes_the_lms_and_not_the_manifest(course, own, tmp_path):
+    path = own(**RIGHT)
+    run("hand-in", "01", "--name", "Ada")
+    [archive] = (course.root / "handed-in").glob("*.zip")
+    content = io.BytesIO()
+    with zipfile.ZipFile(archive) as honest, zipfile.ZipFile(content, "w") as lying:
+        for name in honest.namelist():
+            lying.writestr(name, honest.read(name).replace(b"x + x", b"2 * x"))
+    with zipfile.ZipFile(tmp_path / "download.zip", "w") as download:
+        download.write(archive, "Ben Babbage_101_assignsubmission_file_/Ada.zip")
+        download.writestr("Eve_102_assignsubmission_file_/Eve.zip", content.getvalue())
+        for name, manifest in (("Fay_103", b"[1]"), ("Gus_104", b"{" * 10_000)):
+            download.writestr(f"{name}_assignsubmission_file_/numbers_chapter.ipynb", path.read_bytes())
+            download.writestr(f"{name}_assignsubmission_file_/manifest.json", manifest)
+    done = run("collect", tmp_path / "download.zip")
+    assert done.exit_code == 0, done.output
+    told = {line.split(",")[0]: line for line in done.output.splitlines()}
+    assert "its manifest says: packed" in told["Ben Babbage"] and "by Ada, 2 of 2" in told["Ben Babbage"]
+    assert "its manifest is of another notebook" in told["Eve"]
+    assert "its manifest cannot be read" in told["Fay"] and "its manifest cannot be read" in told["Gus"]
+    assert not (course.root / "classroom/submitted/Ada").exists()
+    collected = course.root / "classroom/submitted/Ben Babbage/01_numbers"
+    assert {file.name for file in collected.iterdir()} == {"numbers_chapter.ipynb", "timestamp.txt"}
+
+
+@pytest.mark.parametrize("content", [None, "{ broken"])
+def test_repair_brings_a_notebook_back_in_a_clone(course, own, content):
+    path = own(**RIGHT)
+    path.unlink() if content is None else path.write_text(content)
+    shown = run("check", "01", "--repair").output
+    assert "as it was handed out" in shown and "not attempted" in shown and "intact" in shown
+    assert "SOLUTION" not in path.read_text() and "HIDDEN" not in path.read_text()
+    assert [kept.read_text() for kept in path.parent.glob("*.bak")] == [content] * (content is not None)
+
+
+def test_repair_on_a_full_disk_is_one_line_and_changes_nothing(own, monkeypatch):
+    path = own(**RIGHT)
+    edit(path, lambda cells: cells[2].update(source="assert True"))
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("autograder.course.files.os.replace", full)
+    told = str(run("check", "01", "--repair").exception)
+    assert "No space left on device; nothing was changed" in told
+    assert path.read_bytes() == before and [file.name for file in path.parent.iterdir()] == [path.name]
