@@ -14,7 +14,9 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -85,7 +87,8 @@ def write_source(course: Course, folder: Path) -> None:
         course: the course, with its solutions.
         folder: where to; it does not exist yet.
     """
-    shutil.copytree(BOOK, folder, ignore=shutil.ignore_patterns("_build", "build.py", "screenshots.py", "__pycache__"))
+    programs = ("build.py", "gallery.py", "screenshots.py", "__pycache__")
+    shutil.copytree(BOOK, folder, ignore=shutil.ignore_patterns("_build", *programs))
     shutil.copytree(course.root / "images", folder / "images", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for chapter in course.chapters:
         page = as_page(nbformat.read(course.solution(chapter), as_version=4))
@@ -111,21 +114,30 @@ def write_source(course: Course, folder: Path) -> None:
 
 
 def write_figures(source: Path) -> None:
-    """Write the scripts of the live figures: their modules in one, and each trained model that a page needs.
+    """Write what the live figures of the book need, into its static files.
 
     Args:
         source: what Sphinx reads, pages included.
     """
-    folder = source / "_static"
+    pages = [path.read_text(encoding="utf-8") for kind in ("md", "ipynb") for path in source.glob(f"**/*.{kind}")]
+    write_scripts(source / "_static", {name for text in pages for name in re.findall(r'data-model=\\?"(\w+)', text)})
+    shutil.copy(source / "images/screenshots/translator.gif", source / "_static")
+
+
+def write_scripts(folder: Path, models: set[str]) -> None:
+    """Write the style sheet of the live figures, their modules as one script, and trained models.
+
+    Args:
+        folder: where to; a page finds the models beside the script.
+        models: those that its figures need, by name.
+    """
     modules = bundle({"book": LIVE / "book.js"} | {f"figure_{name}": LIVE / f"{name}.js" for name in figures()})
     table = ", ".join(f"{name}: figure_{name}" for name in figures())
     start = 'const folder = document.currentScript.src.replace(/live\\.js.*/, "");\n'
     start += f'document.addEventListener("DOMContentLoaded", () => book.startBook({{ {table} }}, folder));\n'
     (folder / "live.js").write_text(f"(() => {{\n{modules}{start}}})();\n", encoding="utf-8")
     shutil.copy(LIVE / "live.css", folder)
-    shutil.copy(source / "images/screenshots/translator.gif", folder)
-    pages = [path.read_text(encoding="utf-8") for kind in ("md", "ipynb") for path in source.glob(f"**/*.{kind}")]
-    for name in {name for text in pages for name in re.findall(r'data-model=\\?"(\w+)', text)}:
+    for name in models:
         # From a file a page may load scripts only, so the model is text: base85 adds a quarter, base64 a third.
         packed = base64.b85encode(pack_model(*find_model(name))).decode()
         (folder / f"{name}.js").write_text(f'liveModel("{name}", "{packed}");\n', encoding="utf-8")
@@ -187,7 +199,8 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
     """
     solved, _ = ClearHiddenTests().preprocess(copy.deepcopy(notebook), {})
     unsolved, _ = ClearSolutions().preprocess(copy.deepcopy(solved), {})
-    cells, solutions = [], []
+    cells: list[dict] = []
+    solutions: list[dict] = []
     predicted = shown = False  # the reader was asked for a prediction; its result has come
     for cell, handed_out in zip(solved.cells, unsolved.cells, strict=True):
         about = cell.metadata.get("nbgrader", {})
@@ -215,7 +228,7 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
     return solved
 
 
-def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, predicted: bool) -> NotebookNode:
+def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, predicted: bool) -> dict:
     if about.get("solution"):
         return handed_out | {"outputs": [], "metadata": {}}
     if about.get("grade"):
@@ -225,7 +238,7 @@ def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, pre
     image = {"alt": live[0] if live else f"Figure: {alt_text(cell.source)}"}
     if classes := _classes(cell.outputs):
         image["classes"] = classes
-    metadata = {"mystnb": {"image": image}}
+    metadata: dict[str, Any] = {"mystnb": {"image": image}}
     if predicted:  # a result that is to be predicted is not seen before the reader asks for it
         metadata["tags"] = ["hide-output"]
         metadata["mystnb"] |= {"code_prompt_show": "Show the result", "code_prompt_hide": "Hide the result"}
@@ -268,13 +281,13 @@ def alt_text(source: str) -> str:
     return "; ".join(phrases) or (map_shown if "show_weights(" in source else "what the code above draws")
 
 
-def _parts(node: ast.AST) -> list[ast.expr]:
+def _parts(node: ast.AST) -> Sequence[ast.expr | None]:
     """The places in the code where a figure's words may stand."""
     match node:
         case ast.Assign(targets=[ast.Name(id="title")], value=value):
             return [value]
         case ast.Call(args=args, keywords=keywords):  # of named arguments the title alone: the others label axes
-            return args + [keyword.value for keyword in keywords if keyword.arg == "title"]
+            return [*args, *(keyword.value for keyword in keywords if keyword.arg == "title")]
         case ast.Dict(keys=keys, values=values):
             return [*keys, *values]
         case ast.Tuple(elts=elements):
@@ -290,19 +303,19 @@ def _phrase(text: ast.expr) -> str:
     return words if " " in words else ""
 
 
-def _markdown(cell: NotebookNode, about: NotebookNode) -> NotebookNode:
+def _markdown(cell: NotebookNode, about: NotebookNode) -> dict:
     source = EXERCISE.sub(r"\1\n\n*\2*", cell.source)
     if about.get("solution"):
         source = f"<details><summary>Show the model answer</summary>\n\n{source}\n</details>"
     return cell | {"source": source}
 
 
-def _solution(cell: NotebookNode) -> NotebookNode:
+def _solution(cell: NotebookNode) -> dict:
     source = re.sub(r"\n *### (BEGIN|END) SOLUTION", "", cell.source)
     return _folded(cell | {"source": source, "id": f"{cell.id}-solved"[-64:]}, "solution")
 
 
-def _folded(cell: NotebookNode, what: str) -> NotebookNode:
+def _folded(cell: dict, what: str) -> dict:
     prompts = {"code_prompt_show": f"Show the {what}", "code_prompt_hide": f"Hide the {what}"}
     return cell | {"metadata": {"tags": ["hide-input"], "mystnb": prompts}}
 

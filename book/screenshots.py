@@ -62,7 +62,7 @@ def write_heads(page: Page, file: Path) -> None:
 def write_marks(page: Page, file: Path) -> None:
     """The marks of the example class in the first four chapters."""
     command = "autograder example-class 00 01 02 03"
-    run = [Path(sys.executable).with_name("autograder"), *command.split()[1:]]
+    run = [str(Path(sys.executable).with_name("autograder")), *command.split()[1:]]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"COLUMNS": "100"})
     if "total" not in done.stdout:
         sys.exit(f"the example class was not graded:\n{done.stderr}")
@@ -98,6 +98,7 @@ def write_film(page: Page, file: Path) -> None:
     for i in range(words.count()):
         words.nth(i).focus()
         top, end = figure.bounding_box(), figure.locator(".live-bars").bounding_box()
+        assert top and end, "the figure is hidden"
         height = end["y"] + end["height"] - top["y"] + 8
         shot = page.screenshot(clip={"x": top["x"], "y": top["y"], "width": top["width"], "height": height})
         pictures.append(Image.open(io.BytesIO(shot)).convert("RGB"))

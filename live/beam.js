@@ -11,22 +11,65 @@ import { drawTree } from "./lib/tree.js";
  */
 export async function render(element, data) {
   const settings = { beam: data.beam ?? 3, penalty: 0.6, reward: 0 };
-  const setting = (name) => (value) => { settings[name] = value; search(); };
+  const setting = (name) => (value) => {
+    settings[name] = value;
+    search();
+  };
   const input = h("input", { type: "text", lang: "de", maxlength: 5000, "aria-label": "A German sentence" });
   const status = h("p", { class: "live-status", role: "status" });
   const result = h("div");
-  const examples = data.examples ?? ["Ein Mann schläft auf einem Sofa.", "Eine Gruppe von Männern lädt Baumwolle auf einen Lastwagen."];
+  const examples = data.examples ?? [
+    "Ein Mann schläft auf einem Sofa.",
+    "Eine Gruppe von Männern lädt Baumwolle auf einen Lastwagen.",
+  ];
   input.value = examples[0];
 
   element.append(
-    h("form", { class: "live-form", onsubmit: (event) => { event.preventDefault(); search(); } },
-      h("label", {}, h("span", {}, "German"), input), h("button", { type: "submit" }, "Translate")),
-    h("div", { class: "live-examples" }, examples.map((text) => button(text, () => { input.value = text; search(); }, { lang: "de" }))),
-    h("div", { class: "live-controls" },
+    h(
+      "form",
+      {
+        class: "live-form",
+        onsubmit: (event) => {
+          event.preventDefault();
+          search();
+        },
+      },
+      h("label", {}, h("span", {}, "German"), input),
+      h("button", { type: "submit" }, "Translate"),
+    ),
+    h(
+      "div",
+      { class: "live-examples" },
+      examples.map((text) =>
+        button(
+          text,
+          () => {
+            input.value = text;
+            search();
+          },
+          { lang: "de" },
+        ),
+      ),
+    ),
+    h(
+      "div",
+      { class: "live-controls" },
       slider("Beam width", { min: 1, max: 6, step: 1, value: settings.beam }, String, setting("beam")).row,
-      slider("Length penalty", { min: 0, max: 2, step: 0.1, value: settings.penalty }, (v) => number(v, 1), setting("penalty")).row,
-      slider("Reward for each token", { min: 0, max: 1.6, step: 0.1, value: settings.reward }, (v) => number(v, 1), setting("reward")).row),
-    status, result,
+      slider(
+        "Length penalty",
+        { min: 0, max: 2, step: 0.1, value: settings.penalty },
+        (v) => number(v, 1),
+        setting("penalty"),
+      ).row,
+      slider(
+        "Reward for each token",
+        { min: 0, max: 1.6, step: 0.1, value: settings.reward },
+        (v) => number(v, 1),
+        setting("reward"),
+      ).row,
+    ),
+    status,
+    result,
   );
   const model = await loadTranslator(data.loadModel, status);
 
@@ -40,8 +83,23 @@ export async function render(element, data) {
       h("p", {}, h("b", {}, "Greedy: "), targetText(model, greedyDecode(model, source, 60))),
       h("p", {}, h("b", {}, `Beam of ${settings.beam}: `), targetText(model, found.best.tokens)),
       drawTree(found, pieceOf),
-      h("p", { class: "live-key" }, "Numbers: the sum of log-probabilities and rewards so far. Thick: the winner. Dashed: likely enough to be looked at, but pruned."),
-      h("ol", {}, ranked.map((one) => h("li", {}, `${targetText(model, one.tokens)} `, h("small", {}, `sum ${number(one.sum)}, with the length penalty ${number(one.score)}`)))),
+      h(
+        "p",
+        { class: "live-key" },
+        "Numbers: the sum of log-probabilities and rewards so far. Thick: the winner. Dashed: likely enough to be looked at, but pruned.",
+      ),
+      h(
+        "ol",
+        {},
+        ranked.map((one) =>
+          h(
+            "li",
+            {},
+            `${targetText(model, one.tokens)} `,
+            h("small", {}, `sum ${number(one.sum)}, with the length penalty ${number(one.score)}`),
+          ),
+        ),
+      ),
     );
   }
   search();

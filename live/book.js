@@ -21,8 +21,12 @@ export function startBook(figures, folder) {
       canvas.setAttribute("role", "group");
       canvas.setAttribute("aria-label", place.dataset.alt);
       place.append(canvas);
-      figures[place.dataset.figure].render(canvas, { ...data, loadModel: () => loadModel(folder, place.dataset.model) });
-      for (const picture of [still, place.dataset.still === "before" ? before : null]) if (picture) picture.hidden = true;
+      figures[place.dataset.figure].render(canvas, {
+        ...data,
+        loadModel: () => loadModel(folder, place.dataset.model),
+      });
+      for (const picture of [still, place.dataset.still === "before" ? before : null])
+        if (picture) picture.hidden = true;
     };
     if (place.dataset.model) whenNear(place, show);
     else show();
@@ -31,11 +35,14 @@ export function startBook(figures, folder) {
 
 /** Megabytes of weights are worth loading only for a reader who gets there. */
 function whenNear(place, act) {
-  const observer = new IntersectionObserver((entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    observer.disconnect();
-    act();
-  }, { rootMargin: "300px" });
+  const observer = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      act();
+    },
+    { rootMargin: "300px" },
+  );
   observer.observe(place);
 }
 
@@ -58,7 +65,7 @@ function loadModel(folder, name) {
 /** Five characters for four bytes, as Python's `base64.b85encode` writes them. */
 function fromBase85(text) {
   const values = new Uint8Array(128);
-  [...ALPHABET].forEach((character, value) => (values[character.charCodeAt(0)] = value));
+  for (const [value, character] of [...ALPHABET].entries()) values[character.charCodeAt(0)] = value;
   const missing = (5 - (text.length % 5)) % 5;
   const bytes = new DataView(new ArrayBuffer(((text.length + missing) / 5) * 4));
   for (let i = 0, at = 0; i < text.length; at += 4) {

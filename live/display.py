@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import os
+from typing import Any
 
 import numpy as np
 from IPython.display import display
@@ -21,7 +22,7 @@ def figures() -> list[str]:
     return sorted(path.stem for path in LIVE.glob("*.js") if path.stem != "book")
 
 
-def show(figure: str, data: dict | None = None, still=None, alt: str | None = None) -> None:
+def show(figure: str, data: dict | None = None, still: Any = None, alt: str | None = None) -> None:
     """Show a figure that the reader can move, as the output of the cell.
 
     Its output is the picture that stands for it, with its data, from which the book makes the live figure. Where a page
@@ -77,7 +78,7 @@ def _short(number: str) -> float:
     return float(f"{float(number):.5g}")  # more digits would only make the page heavier
 
 
-def _png(figure) -> str:
+def _png(figure: Any) -> str:
     import matplotlib.pyplot as plt
 
     picture = io.BytesIO()

@@ -14,25 +14,45 @@ const LEAST = 1e-30; // what is smaller was not told apart
  *   spread of the outputs, 0 to 1.
  */
 export function render(element, { depths, cases }) {
-  const options = Object.fromEntries(Object.keys(NAMES).map((name) => [name, [...new Set(cases.map((one) => String(one[name])))]]));
+  const options = Object.fromEntries(
+    Object.keys(NAMES).map((name) => [name, [...new Set(cases.map((one) => String(one[name])))]]),
+  );
   const chosen = Object.fromEntries(Object.keys(NAMES).map((name) => [name, options[name][0]]));
-  const menus = Object.keys(NAMES).map((name) => menu(NAMES[name], options[name], 0, (i) => { chosen[name] = options[name][i]; draw(); }).row);
+  const menus = Object.keys(NAMES).map(
+    (name) =>
+      menu(NAMES[name], options[name], 0, (i) => {
+        chosen[name] = options[name][i];
+        draw();
+      }).row,
+  );
   const [charts, told] = [h("div", { class: "live-charts" }), h("p", { "aria-live": "polite" })];
-  element.append(h("div", { class: "live-controls" }, menus), told, charts,
-    h("p", { class: "live-key" }, "Thick: the case that is chosen. Faint: all others. The gradient's axis goes up in powers of ten."));
+  element.append(
+    h("div", { class: "live-controls" }, menus),
+    told,
+    charts,
+    h(
+      "p",
+      { class: "live-key" },
+      "Thick: the case that is chosen. Faint: all others. The gradient's axis goes up in powers of ten.",
+    ),
+  );
   const log = (value) => Math.log10(Math.max(value, LEAST));
   const all = cases.flatMap((one) => one.gradients.map(log));
   const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
   const step = Math.max(1, Math.ceil((high - low) / 7));
   const from = Math.ceil(low / step) * step; // so that 1 is on the axis
-  const ticks = Array.from({ length: Math.floor((high - from) / step) + 1 }, (_, i) => from + i * step).map((at) => ({ at, text: power(at) }));
+  const ticks = Array.from({ length: Math.floor((high - from) / step) + 1 }, (_, i) => from + i * step).map((at) => ({
+    at,
+    text: power(at),
+  }));
   const parts = [0, 0.5, 1].map((at) => ({ at, text: String(at) }));
   draw();
 
   function draw() {
     const now = cases.find((one) => Object.keys(NAMES).every((name) => String(one[name]) === chosen[name]));
     if (now) {
-      told.textContent = `Through ${depths.at(-1)} layers, a gradient of size 1 at the output arrives at the input as ${short(now.gradients.at(-1))}; ` +
+      told.textContent =
+        `Through ${depths.at(-1)} layers, a gradient of size 1 at the output arrives at the input as ${short(now.gradients.at(-1))}; ` +
         `the outputs of different inputs keep a spread of ${number(now.spreads.at(-1))}.`;
     } else told.textContent = "This combination was not measured.";
     const lines = (values) => {
@@ -41,8 +61,19 @@ export function render(element, { depths, cases }) {
       return now ? [...others, line(now, "main")] : others;
     };
     charts.replaceChildren(
-      lineChart(`The gradient at the input by the number of layers. ${told.textContent}`, { x: "layers", y: "gradient at the input" }, lines((one) => one.gradients.map(log)), { low, high, ticks }),
-      lineChart(`The spread of the outputs by the number of layers. ${told.textContent}`, { x: "layers", y: "spread of the outputs" }, lines((one) => one.spreads), { low: 0, high: 1, ticks: parts }));
+      lineChart(
+        `The gradient at the input by the number of layers. ${told.textContent}`,
+        { x: "layers", y: "gradient at the input" },
+        lines((one) => one.gradients.map(log)),
+        { low, high, ticks },
+      ),
+      lineChart(
+        `The spread of the outputs by the number of layers. ${told.textContent}`,
+        { x: "layers", y: "spread of the outputs" },
+        lines((one) => one.spreads),
+        { low: 0, high: 1, ticks: parts },
+      ),
+    );
   }
 }
 

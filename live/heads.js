@@ -14,13 +14,37 @@ export function render(element, data) {
   const columns = data.columns ?? data.rows ?? Array.from({ length: m }, (_, j) => String(j));
   const largest = data.largest ?? 1;
   let [layer, head, row] = [0, 0, 0];
-  const [small, large, told] = [arrowKeys(h("div", { class: "live-small", role: "group", "aria-label": "All heads" })), h("div"), h("p", { "aria-live": "polite" })];
-  layers.forEach((heads, l) => heads.forEach((weights, k) => {
-    const shapes = weights.flatMap((line, i) => line.map((weight, j) => h("rect", { x: j, y: i, width: 1.02, height: 1.02, style: fill(weight / largest) })));
-    const picture = h("svg", { viewBox: `0 0 ${m} ${n}`, preserveAspectRatio: "none", "aria-hidden": "true" }, shapes);
-    small.append(button("", () => { [layer, head] = [l, k]; draw(); }, { "aria-label": `layer ${l}, head ${k}`, "data-at": `${l} ${k}` }));
-    small.lastChild.append(picture, h("span", { "aria-hidden": "true" }, layers.length > 1 ? `${l} · ${k}` : `head ${k}`));
-  }));
+  const [small, large, told] = [
+    arrowKeys(h("div", { class: "live-small", role: "group", "aria-label": "All heads" })),
+    h("div"),
+    h("p", { "aria-live": "polite" }),
+  ];
+  for (const [l, heads] of layers.entries()) {
+    for (const [k, weights] of heads.entries()) {
+      const shapes = weights.flatMap((line, i) =>
+        line.map((weight, j) => h("rect", { x: j, y: i, width: 1.02, height: 1.02, style: fill(weight / largest) })),
+      );
+      const picture = h(
+        "svg",
+        { viewBox: `0 0 ${m} ${n}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+        shapes,
+      );
+      small.append(
+        button(
+          "",
+          () => {
+            [layer, head] = [l, k];
+            draw();
+          },
+          { "aria-label": `layer ${l}, head ${k}`, "data-at": `${l} ${k}` },
+        ),
+      );
+      small.lastChild.append(
+        picture,
+        h("span", { "aria-hidden": "true" }, layers.length > 1 ? `${l} · ${k}` : `head ${k}`),
+      );
+    }
+  }
   small.style.setProperty("--columns", Math.min(layers[0].length, 8));
   element.append(small, large, told);
   draw();
@@ -28,8 +52,16 @@ export function render(element, data) {
   function draw() {
     const weights = layers[layer][head];
     for (const one of small.children) one.setAttribute("aria-pressed", String(one.dataset.at === `${layer} ${head}`));
-    const look = (i, j) => ({ style: heat(weights[i][j] / largest), onpointerenter: () => { row = i; tell(); } });
-    large.replaceChildren(weightTable(`Layer ${layer}, head ${head}: per cent of each row's weight`, rows, columns, weights, look));
+    const look = (i, j) => ({
+      style: heat(weights[i][j] / largest),
+      onpointerenter: () => {
+        row = i;
+        tell();
+      },
+    });
+    large.replaceChildren(
+      weightTable(`Layer ${layer}, head ${head}: per cent of each row's weight`, rows, columns, weights, look),
+    );
     tell();
   }
 

@@ -21,14 +21,32 @@ export function render(element, data) {
   const told = h("p", { "aria-live": "polite" });
   const bar = h("ul", { class: "live-bars" });
   const text = h("div", { class: "live-review", role: "group", "aria-label": "The review: press a word to erase it" });
-  const boxes = words.map((word, i) => button(word, () => { erased[i] = !erased[i]; draw(); }));
+  const boxes = words.map((word, i) =>
+    button(word, () => {
+      erased[i] = !erased[i];
+      draw();
+    }),
+  );
   text.append(...boxes);
   const colour = button("Colour each word by what erasing it alone does", measure);
   element.append(
-    h("p", { class: "live-key" }, "Press a word to erase it, press it again to bring it back."), text, bar, told,
-    h("div", { class: "live-examples" }, colour,
-      button("Bring all words back", () => { erased.fill(false); draw(); }),
-      button("Erase all words", () => { erased.fill(true); draw(); })),
+    h("p", { class: "live-key" }, "Press a word to erase it, press it again to bring it back."),
+    text,
+    bar,
+    told,
+    h(
+      "div",
+      { class: "live-examples" },
+      colour,
+      button("Bring all words back", () => {
+        erased.fill(false);
+        draw();
+      }),
+      button("Erase all words", () => {
+        erased.fill(true);
+        draw();
+      }),
+    ),
   );
   const whole = classify(erased);
   draw();
@@ -40,11 +58,16 @@ export function render(element, data) {
       const normed = x.map((vector) => layerNorm(vector, norm_1));
       const keys = normed.map((vector) => linear(vector, attention.Wk));
       const values = normed.map((vector) => linear(vector, attention.Wv));
-      x = x.map((vector, i) => add(vector, linear(attend(linear(normed[i], attention.Wq), keys, values, heads).output, attention.WO)));
+      x = x.map((vector, i) =>
+        add(vector, linear(attend(linear(normed[i], attention.Wq), keys, values, heads).output, attention.WO)),
+      );
       x = x.map((vector) => add(vector, feedForward(layerNorm(vector, norm_2), feed_forward)));
     }
     const mean = new Float32Array(vectors[0].length);
-    x.map((vector) => layerNorm(vector, norm)).forEach((vector) => vector.forEach((value, c) => { mean[c] += value / x.length; }));
+    for (const vector of x)
+      layerNorm(vector, norm).forEach((value, c) => {
+        mean[c] += value / x.length;
+      });
     return [...softmax(linear(mean, classes))];
   }
 
@@ -72,10 +95,24 @@ export function render(element, data) {
       const tone = effects?.[i] < 0 ? "--live-warm" : "--live-heat";
       box.style.background = `color-mix(in srgb, var(${tone}) ${(100 * strength).toFixed(0)}%, var(--live-paper))`;
     });
-    bar.replaceChildren(...labels.map((label, k) => h("li", {}, h("span", {}, label),
-      h("span", { class: "bar", "aria-hidden": "true" }, h("span", { style: `width: ${(100 * now[k]).toFixed(1)}%` })), h("span", {}, percent(now[k])))));
+    bar.replaceChildren(
+      ...labels.map((label, k) =>
+        h(
+          "li",
+          {},
+          h("span", {}, label),
+          h(
+            "span",
+            { class: "bar", "aria-hidden": "true" },
+            h("span", { style: `width: ${(100 * now[k]).toFixed(1)}%` }),
+          ),
+          h("span", {}, percent(now[k])),
+        ),
+      ),
+    );
     const gone = erased.filter(Boolean).length;
-    told.textContent = `${gone ? `${gone} of ${words.length} words erased: ` : ""}${labels[1]} ${percent(now[1])}; with all words ${percent(whole[1])}.` +
+    told.textContent =
+      `${gone ? `${gone} of ${words.length} words erased: ` : ""}${labels[1]} ${percent(now[1])}; with all words ${percent(whole[1])}.` +
       (effects ? ` Blue speaks for “${labels[1]}”; orange and underlined for “${labels[0]}”.` : "");
   }
 }

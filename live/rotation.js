@@ -21,12 +21,26 @@ export function render(element, data) {
 
   const [clocks, sum, chart] = [h("div", { class: "live-clocks" }), h("p", { "aria-live": "polite" }), h("div")];
   element.append(
-    h("div", { class: "live-controls" },
-      slider("Position of the query", { min: 0, max: 60, step: 1, value: position }, String, (v) => { position = v; draw(); }).row,
-      slider("The key is so much later", { min: 0, max: FARTHEST, step: 1, value: distance }, String, (v) => { distance = v; draw(); }).row),
+    h(
+      "div",
+      { class: "live-controls" },
+      slider("Position of the query", { min: 0, max: 60, step: 1, value: position }, String, (v) => {
+        position = v;
+        draw();
+      }).row,
+      slider("The key is so much later", { min: 0, max: FARTHEST, step: 1, value: distance }, String, (v) => {
+        distance = v;
+        draw();
+      }).row,
+    ),
     clocks,
-    h("p", { class: "live-key" }, "One clock for each pair of features. Long hand: the query. Dashed hand: the key. Move the query: both hands turn, the angle between them stays."),
-    sum, chart,
+    h(
+      "p",
+      { class: "live-key" },
+      "One clock for each pair of features. Long hand: the query. Dashed hand: the key. Move the query: both hands turn, the angle between them stays.",
+    ),
+    sum,
+    chart,
   );
   draw();
 
@@ -38,21 +52,47 @@ export function render(element, data) {
     const values = points.map((point) => point[1]);
     const [low, high] = [Math.min(...values, 0), Math.max(...values, 0)];
     const ticks = [low, 0, high].filter((v, i, all) => all.indexOf(v) === i).map((at) => ({ at, text: number(at, 1) }));
-    chart.replaceChildren(lineChart(`The dot product is ${number(values[0], 1)} at distance 0 and ${number(now)} at distance ${distance}`,
-      { x: "distance in positions", y: "dot product" }, [{ points, kind: "main" }], { low, high, ticks }, [distance, now]));
+    chart.replaceChildren(
+      lineChart(
+        `The dot product is ${number(values[0], 1)} at distance 0 and ${number(now)} at distance ${distance}`,
+        { x: "distance in positions", y: "dot product" },
+        [{ points, kind: "main" }],
+        { low, high, ticks },
+        [distance, now],
+      ),
+    );
   }
 
   function clock(speed, k) {
     const hand = (vector, at, kind, length) => {
       const angle = Math.atan2(vector[2 * k + 1], vector[2 * k]) + at * speed;
-      return h("line", { class: kind, x1: 0, y1: 0, x2: (length * Math.cos(angle)).toFixed(2), y2: (-length * Math.sin(angle)).toFixed(2) });
+      return h("line", {
+        class: kind,
+        x1: 0,
+        y1: 0,
+        x2: (length * Math.cos(angle)).toFixed(2),
+        y2: (-length * Math.sin(angle)).toFixed(2),
+      });
     };
     const turn = (2 * Math.PI) / speed;
-    const text = turn < 1000 ? `a turn in ${number(turn, turn < 100 ? 1 : 0)}` : `a turn in ${Math.round(turn / 1000)} thousand`;
-    return h("figure", {},
-      h("svg", { viewBox: "-32 -32 64 64", role: "img", "aria-label": `features ${2 * k} and ${2 * k + 1}: ${text} positions` },
-        h("circle", { class: "face", r: 30 }), hand(key, position + distance, "second", 24), hand(query, position, "first", 28)),
-      h("figcaption", {}, `${2 * k}, ${2 * k + 1}`, h("small", {}, text)));
+    const text =
+      turn < 1000 ? `a turn in ${number(turn, turn < 100 ? 1 : 0)}` : `a turn in ${Math.round(turn / 1000)} thousand`;
+    return h(
+      "figure",
+      {},
+      h(
+        "svg",
+        {
+          viewBox: "-32 -32 64 64",
+          role: "img",
+          "aria-label": `features ${2 * k} and ${2 * k + 1}: ${text} positions`,
+        },
+        h("circle", { class: "face", r: 30 }),
+        hand(key, position + distance, "second", 24),
+        hand(query, position, "first", 28),
+      ),
+      h("figcaption", {}, `${2 * k}, ${2 * k + 1}`, h("small", {}, text)),
+    );
   }
 
   /** `rotate` on both, then their dot product. */

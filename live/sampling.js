@@ -20,17 +20,52 @@ export async function render(element, data) {
   const input = h("input", { type: "text", lang: "en", maxlength: 2000, value: prompts[0] });
   const status = h("p", { class: "live-status", role: "status" });
   const [written, next] = [h("ol", { "aria-live": "polite" }), h("div")];
-  const set = (name) => (value) => { rules[name] = value; write(); };
+  const set = (name) => (value) => {
+    rules[name] = value;
+    write();
+  };
   element.append(
-    h("form", { class: "live-form", onsubmit: (event) => { event.preventDefault(); write(); } },
-      h("label", {}, h("span", {}, "Beginning of a caption"), input), h("button", { type: "submit" }, "Write")),
-    h("div", { class: "live-examples" }, prompts.map((text) => button(text, () => { input.value = text; write(); })),
-      button("Draw anew", () => { seed += 1; write(); })),
-    h("div", { class: "live-controls" },
-      slider("Temperature", { min: 0, max: 2, step: 0.05, value: rules.temperature }, (v) => number(v), set("temperature")).row,
+    h(
+      "form",
+      {
+        class: "live-form",
+        onsubmit: (event) => {
+          event.preventDefault();
+          write();
+        },
+      },
+      h("label", {}, h("span", {}, "Beginning of a caption"), input),
+      h("button", { type: "submit" }, "Write"),
+    ),
+    h(
+      "div",
+      { class: "live-examples" },
+      prompts.map((text) =>
+        button(text, () => {
+          input.value = text;
+          write();
+        }),
+      ),
+      button("Draw anew", () => {
+        seed += 1;
+        write();
+      }),
+    ),
+    h(
+      "div",
+      { class: "live-controls" },
+      slider(
+        "Temperature",
+        { min: 0, max: 2, step: 0.05, value: rules.temperature },
+        (v) => number(v),
+        set("temperature"),
+      ).row,
       slider("top-k", { min: 0, max: 100, step: 1, value: 0 }, (v) => (v ? String(v) : "all"), set("topK")).row,
-      slider("top-p", { min: 0.05, max: 1, step: 0.05, value: 1 }, (v) => number(v), set("topP")).row),
-    status, written, next,
+      slider("top-p", { min: 0.05, max: 1, step: 0.05, value: 1 }, (v) => number(v), set("topP")).row,
+    ),
+    status,
+    written,
+    next,
   );
   status.textContent = "The caption model is on its way … If it does not arrive, run this cell again.";
   try {
@@ -46,8 +81,11 @@ export async function render(element, data) {
     const { subwords } = model;
     const prompt = [BOS, ...encode(subwords, input.value)];
     const tooLong = prompt.length > MOST;
-    status.textContent = tooLong ? "That is a whole text. Please begin a caption with a few words."
-      : prompt.includes(subwords.unknown) ? "Some of these characters never occurred in its captions: it reads them as “unknown”." : "";
+    status.textContent = tooLong
+      ? "That is a whole text. Please begin a caption with a few words."
+      : prompt.includes(subwords.unknown)
+        ? "Some of these characters never occurred in its captions: it reads them as “unknown”."
+        : "";
     written.replaceChildren();
     next.replaceChildren();
     if (tooLong) return;
@@ -55,7 +93,8 @@ export async function render(element, data) {
     for (const token of prompt) ({ logits, cache } = languageStep(model, cache, token));
     showNext(logits);
     const random = seeded(seed);
-    for (let i = 0; i < 4; i++) written.append(h("li", {}, decode(subwords, [...prompt, ...finish(logits, cache, random)])));
+    for (let i = 0; i < 4; i++)
+      written.append(h("li", {}, decode(subwords, [...prompt, ...finish(logits, cache, random)])));
   }
 
   function finish(logits, cache, random) {
@@ -77,11 +116,25 @@ export async function render(element, data) {
     const [now, before] = [allowed(logits), allowedTokens(logits, { temperature: 1, topK: logits.length, topP: 1 })];
     next.replaceChildren(
       h("p", { class: "live-title" }, `The next token: ${now.length} of ${logits.length} may be drawn`),
-      h("ul", { class: "live-bars" }, before.slice(0, SHOWN).map(({ token, probability }) => {
-        const kept = now.find((one) => one.token === token)?.probability ?? 0;
-        return h("li", {}, h("span", {}, token === EOS ? "end" : pieceText(model.subwords.pieces[token])),
-          h("span", { class: "bar", "aria-hidden": "true" }, h("span", { style: `width: ${(100 * kept).toFixed(1)}%` })),
-          h("span", {}, percent(kept)), h("small", {}, `was ${percent(probability)}`));
-      })));
+      h(
+        "ul",
+        { class: "live-bars" },
+        before.slice(0, SHOWN).map(({ token, probability }) => {
+          const kept = now.find((one) => one.token === token)?.probability ?? 0;
+          return h(
+            "li",
+            {},
+            h("span", {}, token === EOS ? "end" : pieceText(model.subwords.pieces[token])),
+            h(
+              "span",
+              { class: "bar", "aria-hidden": "true" },
+              h("span", { style: `width: ${(100 * kept).toFixed(1)}%` }),
+            ),
+            h("span", {}, percent(kept)),
+            h("small", {}, `was ${percent(probability)}`),
+          );
+        }),
+      ),
+    );
   }
 }

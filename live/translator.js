@@ -40,9 +40,32 @@ export async function render(element, data) {
     waiting = setTimeout(translate, 500);
   });
   element.append(
-    h("form", { class: "live-form", onsubmit: (event) => { event.preventDefault(); translate(); } },
-      h("label", {}, h("span", {}, "German"), input), h("button", { type: "submit" }, "Translate")),
-    h("div", { class: "live-examples" }, examples.map((text) => button(text, () => { input.value = text; translate(); }, { lang: "de" }))),
+    h(
+      "form",
+      {
+        class: "live-form",
+        onsubmit: (event) => {
+          event.preventDefault();
+          translate();
+        },
+      },
+      h("label", {}, h("span", {}, "German"), input),
+      h("button", { type: "submit" }, "Translate"),
+    ),
+    h(
+      "div",
+      { class: "live-examples" },
+      examples.map((text) =>
+        button(
+          text,
+          () => {
+            input.value = text;
+            translate();
+          },
+          { lang: "de" },
+        ),
+      ),
+    ),
     status,
     plain,
     compared,
@@ -52,10 +75,19 @@ export async function render(element, data) {
   buildControls();
   element.append(
     h("p", { class: "live-title" }, "Word by word"),
-    h("p", { class: "live-key" }, "Choose a piece of the translation: with the mouse, a finger, or Tab and the arrow keys."),
-    english, looks, controls,
+    h(
+      "p",
+      { class: "live-key" },
+      "Choose a piece of the translation: with the mouse, a finger, or Tab and the arrow keys.",
+    ),
+    english,
+    looks,
+    controls,
     h("p", { class: "live-title" }, "Several hypotheses at once: the beam"),
-    slider("Beam width", { min: 1, max: 5, step: 1, value: beam }, String, (value) => { beam = value; drawSearch(); }).row,
+    slider("Beam width", { min: 1, max: 5, step: 1, value: beam }, String, (value) => {
+      beam = value;
+      drawSearch();
+    }).row,
     search,
   );
   await translate();
@@ -66,10 +98,14 @@ export async function render(element, data) {
     const off = (kind) => (model.off[`${kind} ${layer}`] ??= new Set());
     const boxes = ["cross", "self"].map((kind) => {
       const name = kind === "cross" ? "Switch its look at the German off" : "Switch its look at the English off";
-      return { kind, ...tick(name, false, (checked) => {
-        for (const one of head < 0 ? Array(heads).keys() : [head]) checked ? off(kind).add(one) : off(kind).delete(one);
-        translate();
-      }) };
+      return {
+        kind,
+        ...tick(name, false, (checked) => {
+          for (const one of head < 0 ? Array(heads).keys() : [head])
+            checked ? off(kind).add(one) : off(kind).delete(one);
+          translate();
+        }),
+      };
     });
     const again = () => {
       for (const { kind, input: box } of boxes) box.checked = head < 0 ? off(kind).size === heads : off(kind).has(head);
@@ -77,10 +113,20 @@ export async function render(element, data) {
     };
     layer = depth - 1;
     controls.append(
-      menu("Layer", numbers(depth, "layer"), layer, (value) => { layer = value; again(); }).row,
-      menu("Head", ["all heads, mean", ...numbers(heads, "head")], 0, (value) => { head = value - 1; again(); }).row,
+      menu("Layer", numbers(depth, "layer"), layer, (value) => {
+        layer = value;
+        again();
+      }).row,
+      menu("Head", ["all heads, mean", ...numbers(heads, "head")], 0, (value) => {
+        head = value - 1;
+        again();
+      }).row,
       ...boxes.map((box) => box.row),
-      button("All heads on again", () => { model.off = {}; again(); translate(); }),
+      button("All heads on again", () => {
+        model.off = {};
+        again();
+        translate();
+      }),
     );
   }
 
@@ -96,7 +142,10 @@ export async function render(element, data) {
     let painted = performance.now();
     for (const step of greedySteps(model, source, MOST)) {
       steps.push(step);
-      plain.textContent = targetText(model, steps.map((one) => one.token));
+      plain.textContent = targetText(
+        model,
+        steps.map((one) => one.token),
+      );
       if (performance.now() - painted < 40) continue;
       await new Promise((go) => setTimeout(go));
       painted = performance.now();
@@ -112,7 +161,12 @@ export async function render(element, data) {
   }
 
   function compareWithAllHeads() {
-    const off = Object.entries(model.off).flatMap(([name, heads]) => [...heads].map((one) => `${name.replace("cross", "cross-attention, layer").replace("self", "self-attention, layer")}, head ${one}`));
+    const off = Object.entries(model.off).flatMap(([name, heads]) =>
+      [...heads].map(
+        (one) =>
+          `${name.replace("cross", "cross-attention, layer").replace("self", "self-attention, layer")}, head ${one}`,
+      ),
+    );
     if (off.length === 0) return compared.replaceChildren();
     const saved = model.off;
     model.off = {};
@@ -120,15 +174,31 @@ export async function render(element, data) {
     model.off = saved;
     const same = whole === plain.textContent;
     const which = off.length > 3 ? `${off.length} heads` : off.join("; ");
-    compared.replaceChildren(`Off: ${which}. `, same ? "The translation stays the same." : `With all heads on: ${whole}`);
+    compared.replaceChildren(
+      `Off: ${which}. `,
+      same ? "The translation stays the same." : `With all heads on: ${whole}`,
+    );
   }
 
   function drawWords() {
     const make = (piece, i) => {
-      const look = () => { chosen = i; drawLooks(); };
-      return button(steps[i].token === EOS ? "end" : pieceText(piece), look, { onpointerenter: look, onfocus: look, "aria-pressed": "false" });
+      const look = () => {
+        chosen = i;
+        drawLooks();
+      };
+      return button(steps[i].token === EOS ? "end" : pieceText(piece), look, {
+        onpointerenter: look,
+        onfocus: look,
+        "aria-pressed": "false",
+      });
     };
-    english.replaceChildren(pieceRow("The translation, piece by piece", steps.map((one) => model.subwords.pieces[one.token]), make));
+    english.replaceChildren(
+      pieceRow(
+        "The translation, piece by piece",
+        steps.map((one) => model.subwords.pieces[one.token]),
+        make,
+      ),
+    );
   }
 
   /** Weights `(layers, heads, m)` as those of the chosen layer and head. */
@@ -138,12 +208,18 @@ export async function render(element, data) {
   }
 
   function drawLooks() {
-    english.querySelectorAll("button").forEach((one, i) => one.setAttribute("aria-pressed", String(i === chosen)));
+    for (const [i, one] of [...english.querySelectorAll("button")].entries())
+      one.setAttribute("aria-pressed", String(i === chosen));
     const step = steps[chosen];
     if (!step) return;
     const pieces = model.subwords.pieces;
     const cell = (weight) => (piece) =>
-      h("span", { class: "live-cell", style: heat(weight), title: percent(weight) }, pieceText(piece), h("small", {}, percent(weight)));
+      h(
+        "span",
+        { class: "live-cell", style: heat(weight), title: percent(weight) },
+        pieceText(piece),
+        h("small", {}, percent(weight)),
+      );
     const row = (title, names, weights) => [
       h("p", { class: "live-title" }, title),
       pieceRow(title, names, (piece, i) => cell(weights[i])(piece)),
@@ -151,14 +227,30 @@ export async function render(element, data) {
     const before = [2, ...steps.slice(0, chosen).map((one) => one.token)].map((token) => pieces[token]);
     const word = step.token === EOS ? "the end" : `“${pieceText(pieces[step.token])}”`;
     looks.replaceChildren(
-      ...row(`Where it looked in the German for ${word}: cross-attention`, sourcePieces(model, source), weightsOf(step.cross)),
+      ...row(
+        `Where it looked in the German for ${word}: cross-attention`,
+        sourcePieces(model, source),
+        weightsOf(step.cross),
+      ),
       ...row("Where it looked in the English so far: the decoder's self-attention", before, weightsOf(step.self)),
       h("p", { class: "live-title" }, "What it thought of saying: the five likeliest next pieces"),
-      h("ul", { class: "live-bars" }, step.candidates.map(({ token, probability }) =>
-        h("li", {},
-          h("span", {}, token === EOS ? "end" : pieceText(pieces[token])),
-          h("span", { class: "bar", "aria-hidden": "true" }, h("span", { style: `width: ${(100 * probability).toFixed(1)}%` })),
-          h("span", {}, percent(probability))))),
+      h(
+        "ul",
+        { class: "live-bars" },
+        step.candidates.map(({ token, probability }) =>
+          h(
+            "li",
+            {},
+            h("span", {}, token === EOS ? "end" : pieceText(pieces[token])),
+            h(
+              "span",
+              { class: "bar", "aria-hidden": "true" },
+              h("span", { style: `width: ${(100 * probability).toFixed(1)}%` }),
+            ),
+            h("span", {}, percent(probability)),
+          ),
+        ),
+      ),
     );
   }
 
@@ -168,8 +260,18 @@ export async function render(element, data) {
     const ranked = [...found.last].sort((a, b) => b.score - a.score);
     search.replaceChildren(
       drawTree(found, (token) => model.subwords.pieces[token]),
-      h("p", { class: "live-key" }, "Under each piece: the sum of log-probabilities so far. Thick: the winner. Dashed: looked at, then pruned."),
-      h("ol", {}, ranked.map((one) => h("li", {}, targetText(model, one.tokens), " ", h("small", {}, `score ${number(one.score)}`)))),
+      h(
+        "p",
+        { class: "live-key" },
+        "Under each piece: the sum of log-probabilities so far. Thick: the winner. Dashed: looked at, then pruned.",
+      ),
+      h(
+        "ol",
+        {},
+        ranked.map((one) =>
+          h("li", {}, targetText(model, one.tokens), " ", h("small", {}, `score ${number(one.score)}`)),
+        ),
+      ),
     );
   }
 }

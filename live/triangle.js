@@ -10,7 +10,13 @@ const [SIDE, EDGE] = [64, 34]; // free room beside the points, for their names, 
  * @param {{points: ?number[][], labels: ?string[], weights: ?number[]}} data - three points (3, 2), their names, their weights.
  */
 export function render(element, data) {
-  const points = (data.points ?? [[0, 0], [4, 0.5], [1.5, 3]]).map((point) => [...point]);
+  const points = (
+    data.points ?? [
+      [0, 0],
+      [4, 0.5],
+      [1.5, 3],
+    ]
+  ).map((point) => [...point]);
   const labels = data.labels ?? ["x₀", "x₁", "x₂"];
   let weights = normal(data.weights ?? [1, 1, 1]);
   let free = false;
@@ -24,17 +30,48 @@ export function render(element, data) {
 
   const sides = h("polygon", { class: "sides" });
   const spokes = points.map(() => h("line", { class: "spoke" }));
-  const corners = points.map((_, k) => handle(`point ${labels[k]}`, "corner", (place) => { points[k] = place; }));
-  const middle = handle("the average y", "middle", (place) => { if (!free) weights = barycentric(place, points); });
+  const corners = points.map((_, k) =>
+    handle(`point ${labels[k]}`, "corner", (place) => {
+      points[k] = place;
+    }),
+  );
+  const middle = handle("the average y", "middle", (place) => {
+    if (!free) weights = barycentric(place, points);
+  });
   const names = [...labels, "y"].map((label) => h("text", { "aria-hidden": "true" }, label));
-  const drawing = h("svg", { class: "live-triangle", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "Three points, their triangle and their weighted average y" },
-    sides, spokes, corners, middle, names);
+  const drawing = h(
+    "svg",
+    {
+      class: "live-triangle",
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "group",
+      "aria-label": "Three points, their triangle and their weighted average y",
+    },
+    sides,
+    spokes,
+    corners,
+    middle,
+    names,
+  );
   const formula = h("p", { class: "live-formula", "aria-live": "polite" });
   const sliders = labels.map((label, k) =>
-    slider(`Weight of ${label}`, { min: -1, max: 2, step: 0.01, value: weights[k] }, (v) => number(v), (v) => { setWeight(k, v); draw(); }));
+    slider(
+      `Weight of ${label}`,
+      { min: -1, max: 2, step: 0.01, value: weights[k] },
+      (v) => number(v),
+      (v) => {
+        setWeight(k, v);
+        draw();
+      },
+    ),
+  );
   element.append(
     drawing,
-    h("div", { class: "live-controls" }, sliders.map((one) => one.row)),
+    h(
+      "div",
+      { class: "live-controls" },
+      sliders.map((one) => one.row),
+    ),
     tick("Break the rules: let weights be negative and sum to anything", false, (checked) => {
       free = checked;
       if (!free) weights = normal(weights.map((w) => Math.max(w, 0)));
@@ -46,7 +83,10 @@ export function render(element, data) {
   draw();
 
   function setWeight(k, value) {
-    if (free) { weights[k] = value; return; }
+    if (free) {
+      weights[k] = value;
+      return;
+    }
     const others = weights.reduce((sum, w, i) => (i === k ? sum : sum + w), 0);
     const mine = Math.min(Math.max(value, 0), 1);
     weights = weights.map((w, i) => (i === k ? mine : others > 0 ? (w / others) * (1 - mine) : (1 - mine) / 2));
@@ -54,13 +94,29 @@ export function render(element, data) {
 
   /** A dot that the mouse, a finger and the arrow keys move. */
   function handle(name, kind, move) {
-    const dot = h("circle", { class: kind, r: kind === "middle" ? 10 : 8, tabindex: 0, role: "slider", "aria-label": name, "aria-valuenow": 0 });
-    const go = (place) => { move(place); draw(); };
-    dot.addEventListener("pointerdown", (event) => { dot.setPointerCapture(event.pointerId); event.preventDefault(); dot.focus(); });
+    const dot = h("circle", {
+      class: kind,
+      r: kind === "middle" ? 10 : 8,
+      tabindex: 0,
+      role: "slider",
+      "aria-label": name,
+      "aria-valuenow": 0,
+    });
+    const go = (place) => {
+      move(place);
+      draw();
+    };
+    dot.addEventListener("pointerdown", (event) => {
+      dot.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      dot.focus();
+    });
     dot.addEventListener("pointermove", (event) => {
       if (!dot.hasPointerCapture(event.pointerId)) return;
       const box = drawing.getBoundingClientRect();
-      go(fromPage([((event.clientX - box.left) / box.width) * WIDTH, ((event.clientY - box.top) / box.height) * HEIGHT]));
+      go(
+        fromPage([((event.clientX - box.left) / box.width) * WIDTH, ((event.clientY - box.top) / box.height) * HEIGHT]),
+      );
     });
     dot.addEventListener("keydown", (event) => {
       const way = { ArrowLeft: [-6, 0], ArrowRight: [6, 0], ArrowUp: [0, -6], ArrowDown: [0, 6] }[event.key];
@@ -79,7 +135,13 @@ export function render(element, data) {
     [...places, at].forEach(([x, top], k) => {
       const dot = [...corners, middle][k];
       const [a, b] = k < 3 ? points[k] : y;
-      for (const [name, value] of [["cx", x], ["cy", top], ["aria-valuenow", a.toFixed(2)], ["aria-valuetext", `(${number(a, 1)}, ${number(b, 1)})`]]) dot.setAttribute(name, value);
+      for (const [name, value] of [
+        ["cx", x],
+        ["cy", top],
+        ["aria-valuenow", a.toFixed(2)],
+        ["aria-valuetext", `(${number(a, 1)}, ${number(b, 1)})`],
+      ])
+        dot.setAttribute(name, value);
       const room = 12 + 10 * names[k].textContent.length;
       const left = x + room > WIDTH || (k < 3 && x < WIDTH / 2 && x > room); // a corner's name stands outside the triangle
       names[k].setAttribute("x", left ? x - 12 : x + 12);
@@ -87,7 +149,13 @@ export function render(element, data) {
       names[k].setAttribute("text-anchor", left ? "end" : "start");
     });
     spokes.forEach((spoke, k) => {
-      const ends = { x1: at[0], y1: at[1], x2: places[k][0], y2: places[k][1], "stroke-width": (1 + 7 * Math.abs(weights[k])).toFixed(1) };
+      const ends = {
+        x1: at[0],
+        y1: at[1],
+        x2: places[k][0],
+        y2: places[k][1],
+        "stroke-width": (1 + 7 * Math.abs(weights[k])).toFixed(1),
+      };
       for (const [name, value] of Object.entries(ends)) spoke.setAttribute(name, value);
     });
     sliders.forEach(({ input, row }, k) => {
@@ -99,8 +167,11 @@ export function render(element, data) {
     });
     const sum = weights.reduce((a, b) => a + b, 0);
     const inside = weights.every((w) => w > -1e-9) && Math.abs(sum - 1) < 1e-6;
-    formula.textContent = `y = ${weights.map((w, k) => `${number(w)} ${labels[k]}`).join(" + ")} = (${number(y[0], 1)}, ${number(y[1], 1)}). ` +
-      (inside ? "The weights sum to 1 and none is negative: y is inside." : `The weights sum to ${number(sum)}${weights.some((w) => w < 0) ? ", one is negative" : ""}: y may be anywhere.`);
+    formula.textContent =
+      `y = ${weights.map((w, k) => `${number(w)} ${labels[k]}`).join(" + ")} = (${number(y[0], 1)}, ${number(y[1], 1)}). ` +
+      (inside
+        ? "The weights sum to 1 and none is negative: y is inside."
+        : `The weights sum to ${number(sum)}${weights.some((w) => w < 0) ? ", one is negative" : ""}: y may be anywhere.`);
   }
 }
 
