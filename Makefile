@@ -5,6 +5,11 @@ CUDA ?=
 # Such as LAB_OPTIONS="--no-browser --port=9000".
 LAB_OPTIONS ?=
 BIN := .venv/bin
+# What JupyterLab shows and asks: no news, nothing about updates, no toolbar for writing assignments.
+QUIET := $(CURDIR)/environment/jupyter
+# The first chapter that is here: notebooks/NN_name/name.ipynb.
+FIRST := $(firstword $(foreach file,$(sort $(wildcard notebooks/*/*.ipynb)),\
+	$(if $(findstring _$(basename $(notdir $(file)))/,$(file)),$(file))))
 
 .PHONY: help lab
 .DEFAULT_GOAL := help
@@ -28,9 +33,10 @@ endef
 
 lab:
 	$(call set_up)
-	@VIRTUAL_ENV="$(CURDIR)/.venv" PATH="$(CURDIR)/$(BIN):$$PATH" jupyter lab \
+	@VIRTUAL_ENV="$(CURDIR)/.venv" PATH="$(CURDIR)/$(BIN):$$PATH" \
+		JUPYTER_CONFIG_PATH="$(QUIET)$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" jupyter lab \
 		--ServerApp.terminado_settings="shell_command='$(CURDIR)/environment/terminal'" \
-		--LabApp.default_url=/lab/tree/notebooks/00_start_here/start_here.ipynb $(LAB_OPTIONS)
+		--LabApp.default_url=/lab$(FIRST:%=/tree/%) $(LAB_OPTIONS)
 
 # What only the whole repository has: tests, the grader's side, the book.
 -include maintain.mk
