@@ -1,14 +1,37 @@
 """Wrong answers and right ones: what the checks are proven with.
 
-A chapter's `checks/<chapter>/mutants.py` defines two lists, `MUTANTS` and `VARIANTS`. Each entry is the text of a
-solution cell, written out or made by editing the reference solution.
+A chapter's `checks/<chapter>/mutants.py` defines two lists, `MUTANTS` and `VARIANTS`. What can be written down is in
+`mutants.txt` beside it, which `read_answers` reads:
+
+    [weighted_avg]
+    def weighted_avg(x, weights):
+
+    * transposed: TRANSPOSED
+        return weights.mT @ x
+    * detached: CUT_OFF
+    - return weights @ x
+    + return (weights @ x).detach()
+    * bmm
+    def weighted_avg(x, weights):
+        return torch.bmm(weights, x)
+
+A title with a mistake is a wrong answer, which its check must name so; one without is a right answer, which must pass.
+Below it stands the text of the solution cell: whole; or indented, and then it belongs below the lines that stand under
+the exercise's name; or as edits of the reference solution, in which each `-` must occur exactly once and gives way to
+the `+` behind it (lines that follow each other are one text; a `+` with nothing behind it leaves the text out). A line
+with `>` says in what form people published a wrong answer.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from textwrap import dedent, indent
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from textwrap import dedent
+from types import ModuleType
+from typing import Any
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Common, Mistake, Unexplained
 
 
 class AnswerError(ValueError):
@@ -61,66 +84,65 @@ class Answer:
         return f"{reference}\n\n\n{self.after}" if self.after else reference
 
 
-def mutant(exercise: str, title: str, mistake: Mistake, source: str, published: str = "") -> Answer:
-    """A wrong answer, written out."""
-    return Answer(exercise, title, mistake, source=dedent(source).strip("\n"), published=published)
+_TITLE = re.compile(r"(.+?)(?:: ((?:\w+\.)?[A-Z][A-Z0-9_]*))?")
 
 
-def edit(exercise: str, title: str, mistake: Mistake, *edits: tuple[str, str], published: str = "") -> Answer:
-    """A wrong answer that differs from the reference by a few edits `(old, new)`."""
-    return Answer(exercise, title, mistake, edits=edits, published=published)
-
-
-def mutants(exercise: str, head: str, rows: Iterable[tuple[str, Mistake, str]]) -> list[Answer]:
-    """A table of wrong answers that begin alike.
+def read_answers(mistakes: ModuleType) -> tuple[list[Answer], list[Answer]]:
+    """A chapter's wrong answers and its right ones, in the order in which `mutants.txt` has them.
 
     Args:
-        exercise: its name.
-        head: what each begins with, such as "def softmax(z, dim):"; empty where the rows hold whole answers.
-        rows: title, mistake, and the lines below the head, which are indented for it.
+        mistakes: the chapter's `mistakes.py`, beside which the file lies. A name alone is looked up in the exercise's
+            own mistakes, then in `Common` and `Unexplained`; `other.NAME` is one of another exercise's.
+
+    Raises:
+        AnswerError: a mistake that there is not, or an edit without its half; the message says where.
     """
+    file = Path(str(mistakes.__file__)).with_name("mutants.txt")
+    answers = []
+    _, *exercises = re.split(r"^\[(\w+)\]\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for exercise, text in zip(exercises[::2], exercises[1::2], strict=True):
+        head, *rows = re.split(r"^\* (.+)\n", text, flags=re.MULTILINE)
+        for title, body in zip(rows[::2], rows[1::2], strict=True):
+            try:
+                answers.append(_read_answer(exercise, title, head.strip("\n"), body.strip("\n"), vars(mistakes)))
+            except AnswerError as error:
+                raise AnswerError(f"{file.parent.name}/{file.name}: {exercise}, {title!r}: {error}") from None
+    return [a for a in answers if not a.right], [a for a in answers if a.right]
 
-    def text(body: str) -> str:
-        body = dedent(body).strip("\n")
-        return f"{head}\n{indent(body, '    ')}" if head else body
 
-    return [Answer(exercise, title, mistake, source=text(body)) for title, mistake, body in rows]
+def _read_answer(exercise: str, title: str, head: str, body: str, known: Mapping[str, Any]) -> Answer:
+    named = _TITLE.fullmatch(title)
+    assert named, title  # a title is never empty
+    mistake = _mistake(named[2], exercise, known) if named[2] else None
+    published = ""
+    if body.startswith("> "):
+        published, _, body = body.removeprefix("> ").partition("\n")
+    if body.startswith("-"):
+        return Answer(exercise, named[1], mistake, edits=_edits(body), published=published)
+    source = f"{head}\n{body}" if body.startswith(" ") else body
+    return Answer(exercise, named[1], mistake, source=source, published=published)
 
 
-def edits(exercise: str, rows: Iterable[tuple]) -> list[Answer]:
-    """A table of wrong answers that differ from the reference: title, mistake, then its edits `(old, new)`."""
-    return [Answer(exercise, title, mistake, edits=tuple(changes)) for title, mistake, *changes in rows]
+def _mistake(name: str, exercise: str, known: Mapping[str, Any]) -> Mistake:
+    kind, _, member = name.rpartition(".")
+    kinds = [known.get(kind)] if kind else [known.get(exercise), Common, Unexplained]
+    found = next((one[member] for one in kinds if one and member in one.__members__), None)
+    if found is None:
+        raise AnswerError(f"there is no mistake {name}: mistakes.py lists them")
+    return found
+
+
+def _edits(body: str) -> tuple[tuple[str, str], ...]:
+    parts = [
+        (sign, "\n".join(line[2:] for line in lines)) for sign, lines in groupby(body.split("\n"), lambda s: s[:1])
+    ]
+    signs = [sign for sign, _ in parts]
+    if signs != ["-", "+"] * (len(parts) // 2):
+        raise AnswerError("each edit is what goes, `-`, and what comes in its place, `+`")
+    texts = [text for _, text in parts]
+    return tuple(zip(texts[::2], texts[1::2], strict=True))
 
 
 def forger(exercise: str, title: str, after: str, mistake: Mistake | None = None) -> Answer:
     """A wrong answer that attacks its check: the reference solution, and code behind it that turns it into a fraud."""
     return Answer(exercise, title, mistake, after=dedent(after).strip("\n"), forged=True)
-
-
-def flag_published(wrong: Iterable[Answer], published: Mapping[tuple[str, str], str]) -> list[Answer]:
-    """The same wrong answers, those that people published flagged as such.
-
-    Args:
-        wrong: a chapter's.
-        published: by exercise and title, what was published.
-
-    Raises:
-        AnswerError: a wrong answer that there is not.
-    """
-    wrong = list(wrong)
-    unknown = sorted(set(published) - {(answer.exercise, answer.title) for answer in wrong})
-    if unknown:
-        raise AnswerError(f"{unknown[0][0]} has no wrong answer {unknown[0][1]!r} to flag as published")
-    return [
-        replace(answer, published=published.get((answer.exercise, answer.title), answer.published)) for answer in wrong
-    ]
-
-
-def variant(exercise: str, title: str, source: str) -> Answer:
-    """A right answer written differently."""
-    return Answer(exercise, title, None, source=dedent(source).strip("\n"))
-
-
-def edited_variant(exercise: str, title: str, *edits: tuple[str, str]) -> Answer:
-    """A right answer that differs from the reference by a few edits `(old, new)`."""
-    return Answer(exercise, title, None, edits=edits)

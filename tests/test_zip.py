@@ -61,7 +61,7 @@ def test_it_holds_what_students_need_and_nothing_else(copy):
     assert {"notebooks/10_multi30k_translator/translator.pt", "attention_course/translator.py"} <= names
     assert "originals/02_normalized_dot_products/normalized_dot_products.ipynb" in names
     assert not any(name.startswith(("solutions", "tests", "classroom", "book", ".git")) for name in names)
-    assert not any(name.endswith(("hidden.py", "mutants.py", "checks/formulas.py")) for name in names)
+    assert not any(name.endswith(("hidden.py", "mutants.py", "mutants.txt", "checks/formulas.py")) for name in names)
     assert not any(name.endswith(MINE) for name in names)
     assert (copy / "README.md").read_text().startswith("# For students")
     for notebook in copy.rglob("*.ipynb"):
