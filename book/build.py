@@ -239,9 +239,14 @@ def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, pre
     if classes := _classes(cell.outputs):
         image["classes"] = classes
     metadata: dict[str, Any] = {"mystnb": {"image": image}}
-    if predicted:  # a result that is to be predicted is not seen before the reader asks for it
-        metadata["tags"] = ["hide-output"]
-        metadata["mystnb"] |= {"code_prompt_show": "Show the result", "code_prompt_hide": "Hide the result"}
+    folded = {
+        "hide-input": cell.metadata.get("jupyter", {}).get("source_hidden", False),  # as it is in the notebook
+        "hide-output": predicted,  # not seen before the reader asks for it
+    }
+    if tags := [tag for tag, holds in folded.items() if holds]:
+        what = {"hide-input": "code", "hide-output": "result"}[tags[0]] if len(tags) == 1 else "{type}"
+        metadata["tags"] = tags
+        metadata["mystnb"] |= {"code_prompt_show": f"Show the {what}", "code_prompt_hide": f"Hide the {what}"}
     return cell | {"outputs": outputs, "metadata": metadata}
 
 

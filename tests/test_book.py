@@ -122,6 +122,11 @@ def test_what_is_to_be_predicted_is_folded(build):
     page = build.as_page(nbformat.v4.new_notebook(cells=[*cells[:2], *between]))  # a remark before the result
     assert [cell.metadata.get("tags") for cell in page.cells] == [None, None, None, folded, folded, None, None]
 
+    cells[2].metadata["jupyter"] = {"source_hidden": True}  # folded in the notebook, and so in the book
+    cell = build.as_page(nbformat.v4.new_notebook(cells=cells)).cells[2]
+    assert cell.metadata.tags == ["hide-input", "hide-output"]
+    assert cell.metadata.mystnb.code_prompt_show == "Show the {type}"  # of each what it is
+
 
 def test_a_live_figure_has_its_place_and_its_picture(build):
     shown = {"figure": "temperature", "data": {"words": ["</script>", "b"], "scores": [1, 2]}, "alt": "Two bars"}
