@@ -2,11 +2,13 @@
 
     python data/download.py
     python results/caption_models.py [--models modern layer_norm … shipped] [--seeds 0 1 2]
+    python results/caption_models.py --compare
     python results/caption_models.py --checkpoint
 
 The model is the chapter's. Each small model differs from the one called modern in the part that its name says, and has
-the same data, steps and, but for a few per cent, parameters; each is trained with every seed. The large one ships with
-the chapter: `--checkpoint` writes its files. A run on record is not run again: delete its file in `results/runs/`.
+the same data, steps and, but for a few per cent, parameters; each is trained with every seed, and `--compare` compares
+it with the modern one caption by caption. The large one ships with the chapter: `--checkpoint` writes its files. A run
+on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
@@ -18,12 +20,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sentencepiece
 import torch
 import torch.nn.functional as F
-from report import clocks, precision_of, read_runs, run_path, watched, write_run
+from intervals import paired_difference
+from report import clocks, precision_of, read_runs, run_path, watched, write_comparison, write_run
 from subwords import EOS, PAD, SOS, train_subwords
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from attention_course.data import caption_lines, data_root
 from attention_course.training import mixed_precision, save
@@ -47,16 +52,18 @@ SMALL: dict[str, Any] = {
     "rate": 5e-3,
     "warmup": 30,
     "tokens_in_a_batch": 1000,
-    "epochs": 1,
+    "epochs": 5,
+    "dropout": 0.0,
 }
 LARGE = SMALL | {
     "captions": 29_000,
-    "dim": 128,
-    "depth": 3,
-    "hidden": 344,
+    "dim": 160,
+    "depth": 4,
+    "hidden": 432,
     "rate": 2.5e-3,
     "warmup": 200,
-    "epochs": 3,
+    "epochs": 10,
+    "dropout": 0.1,
 }
 RECIPES = {
     "modern": SMALL,
@@ -145,6 +152,20 @@ def new_model(name: str, pieces: int) -> nn.Module:
     return model
 
 
+def drop_while_training(model: nn.Module, p: float) -> None:
+    """Let dropout follow the embedding and each part of a layer: the chapter's classes, which ship, have none."""
+
+    def dropped(part: nn.Module, _: object, output: Any) -> Any:
+        whole = isinstance(output, Tensor)  # attention returns its cache, too
+        kept = F.dropout(output if whole else output[0], p, part.training)
+        return kept if whole else (kept, *output[1:])
+
+    names = ("attention", "feed_forward")
+    parts = [layer.get_submodule(name) for layer in model.get_submodule("layers").children() for name in names]
+    for part in (model.get_submodule("embedding"), *parts):
+        part.register_forward_hook(dropped)
+
+
 def batches(rows: list[list[int]], tokens: int, seed: int) -> list[Tensor]:
     """Batches of rows of similar length, padded, in random order."""
     chance = random.Random(seed)
@@ -155,18 +176,21 @@ def batches(rows: list[list[int]], tokens: int, seed: int) -> list[Tensor]:
         groups.append([torch.tensor(row) for row in ordered[start:end]])
         start = end
     chance.shuffle(groups)
-    return [nn.utils.rnn.pad_sequence(group, batch_first=True, padding_value=PAD) for group in groups]
+    return [pad_sequence(group, batch_first=True, padding_value=PAD) for group in groups]
 
 
 @torch.no_grad()
-def total_loss(model: nn.Module, rows: list[list[int]]) -> float:
-    """The negative log-probability of all tokens but the first of each row."""
+def surprises(model: nn.Module, rows: list[list[int]]) -> np.ndarray:
+    """For each row the negative log-probability of all its tokens but the first, in nats."""
     model.eval()
-    total = torch.zeros(())
-    for tokens in batches(rows, 8000, 0):
+    found = np.zeros(len(rows))
+    ordered = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+    for some in (ordered[start : start + 200] for start in range(0, len(rows), 200)):
+        tokens = pad_sequence([torch.tensor(rows[i]) for i in some], batch_first=True, padding_value=PAD)
         logits, _ = model(tokens[:, :-1])
-        total += F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=PAD, reduction="sum")
-    return float(total)
+        losses = F.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], ignore_index=PAD, reduction="none")
+        found[some] = losses.double().sum(dim=1)
+    return found
 
 
 def rates(recipe: dict, total: int) -> Iterator[float]:
@@ -200,7 +224,7 @@ def train(model: nn.Module, name: str, data: dict, recipe: dict, seed: int) -> d
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             losses += loss.item()
-        valid = total_loss(model, data["valid"]) / data["pieces"]
+        valid = surprises(model, data["valid"]).sum() / data["pieces"]
         history.append([round(losses / len(order), 4), round(valid, 4)])
         print(f"\nlosses {history[-1]}, {read()['processor_seconds']} processor seconds", file=sys.stderr, flush=True)
     return read() | {"history": history}
@@ -229,9 +253,13 @@ def run(name: str, seed: int, root: Path, data: dict) -> dict:
     recipe = RECIPES[name]
     torch.manual_seed(seed)
     model = new_model(name, PIECES)
+    if recipe["dropout"]:
+        drop_while_training(model, recipe["dropout"])
     spent = train(model, name, data, recipe, seed)
-    loss = total_loss(model, data["valid"])
-    save({"state": model.state_dict(), "history": spent["history"]}, state_path(root, name, seed))
+    found = surprises(model, data["valid"])
+    loss = found.sum()
+    kept = {"state": model.state_dict(), "history": spent["history"], "surprises": torch.from_numpy(found)}
+    save(kept, state_path(root, name, seed))
     return {
         "experiment": EXPERIMENT,
         "data": "29,000 captions to train on (small models: the first 12,000), 1,014 to measure with",
@@ -252,6 +280,31 @@ def run(name: str, seed: int, root: Path, data: dict) -> dict:
             "sum of log-probabilities; the second can be compared with that of a model of other pieces, or of words."
         ],
     } | spent
+
+
+def compare(root: Path, data: dict, seeds: list[int]) -> None:
+    """Record by how many per cent each small model's perplexity is above the modern one's, each seed and all.
+
+    Raises:
+        FileNotFoundError: one of them has not been run.
+    """
+
+    def of(name: str, seed: int) -> np.ndarray:
+        path = state_path(root, name, seed)
+        if not path.exists():
+            raise FileNotFoundError(f"{TITLES[name]} is not trained yet: run --models {name} --seeds {seed} first")
+        return torch.load(path, weights_only=True)["surprises"].numpy()
+
+    words = data["words"] / len(data["valid"])
+    for name in TITLES:
+        if name in ("modern", "shipped"):
+            continue
+        title = f"{TITLES[name]} − {TITLES['modern']}"
+        for some in (*([seed] for seed in seeds), seeds):
+            theirs, modern = (np.mean([of(each, seed) for seed in some], axis=0) for each in (name, "modern"))
+            percent = [100 * math.expm1(nats / words) for nats in paired_difference(theirs, modern)]
+            print(f"{title}, seeds {some}: {percent}", flush=True)
+            write_comparison(EXPERIMENT, title, "+".join(map(str, some)), "perplexity of a word, %", percent)
 
 
 def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
@@ -281,6 +334,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the language models of chapter 11 on the full captions.")
     parser.add_argument("--models", nargs="+", choices=TITLES, default=list(TITLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--compare", action="store_true", help="compare the small models with the modern one")
     parser.add_argument("--checkpoint", action="store_true", help="write the files that chapter 11 reads")
     given = parser.parse_args()
     root = data_root("multi30k")
@@ -288,6 +342,9 @@ def main() -> None:
         sys.exit("error: the full data are not there: python data/download.py")
     torch.set_flush_denormal(True)
     data = load_data(root)
+    if given.compare:
+        compare(root, data, given.seeds)
+        return
     if given.checkpoint:
         write_checkpoint(root, Path.cwd(), data)
         return
