@@ -2,17 +2,22 @@
 
     python data/download.py
     python results/beams.py
+    python results/beams.py --shown
 
 One run for each way of decoding, and its difference to a beam of 5 with chapter 10's convention. Ways are compared on
 the validation captions; the test captions are read greedily, with chapter 10's beam, and with the reward chosen here.
+`--shown` writes what chapter 10 reads errors in.
 """
 
+import argparse
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import spacy
 import torch
 from report import clocks, write_comparison, write_run
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -52,6 +57,7 @@ WAYS = [
     BASE | {"filler": "on the street"},
 ]
 COMPARED = [(WIDE_REWARDED, REWARDED), (REWARDED, BASE | {"length_penalty": 3.0})]  # beside all with BASE
+SHOWN = 40
 EXPERIMENTS: list[tuple[str, str, str, list[dict]]] = [
     ("Decoding with the shipped translator (chapter 10)", "val", "All 1,014 validation captions", WAYS),
     (
@@ -181,11 +187,37 @@ def measure(said: list[str], wanted: list[str], table: np.ndarray) -> dict[str, 
     return {name: round(float(value), 2) for name, value in values.items()}
 
 
+def write_shown(root: Path, path: Path) -> None:
+    """Keep what the shipped translator makes of the first test captions, which chapter 08 shows already.
+
+    The file is JSON, a list of objects: `source` and `reference` as lower-cased tokens with spaces between them, and
+    `greedy` and `beam`, what the translator wrote, as text.
+    """
+    model, pieces = load_shipped()
+    texts, wanted = (caption_lines(root, f"test2016.{language}")[:SHOWN] for language in ("de", "en"))
+    columns = {
+        "source": [" ".join(token.text.lower() for token in spacy.blank("de").tokenizer(text)) for text in texts],
+        "reference": tokens_of(wanted),
+        "greedy": decode(model, pieces, texts, GREEDY),
+        "beam": decode(model, pieces, texts, BASE),
+    }
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text("[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n")
+    os.replace(unfinished, path)
+
+
 def main() -> None:
     """Decode in each way, and keep what came of it."""
+    parser = argparse.ArgumentParser(description="Decode real captions with the shipped translator in many ways.")
+    parser.add_argument("--shown", action="store_true", help="write the translations that chapter 10 shows")
+    given = parser.parse_args()
     root = data_root("multi30k")
     if root.name != "full":
         sys.exit("error: the full data are not there: python data/download.py")
+    if given.shown:
+        write_shown(root, Path("captions.json"))
+        return
     model, pieces = load_shipped()
     for experiment, split, data, ways in EXPERIMENTS:
         texts, wanted = (caption_lines(root, f"{split}.{language}") for language in ("de", "en"))
