@@ -374,7 +374,7 @@ class _Run:
             self.unbound |= dict.fromkeys(bound.get(at, ()), told)
         if line in binding:
             return ""
-        return f"[line {line} was left out while grading: {self.failures[number].message[:200]}]\n"
+        return f"[line {line} was left out while grading: {student_failure(error).message[:200]}]\n"
 
     def _kept(self, text: str) -> str:
         """As much of an output as the notebook has room for; a cell's own cap would let many cells fill the disk."""
