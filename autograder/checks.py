@@ -41,6 +41,10 @@ _generator = torch.Generator()
 _stream = [secrets.randbits(64), 0]
 
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+# What draws random numbers, and what makes a tensor of no other.
+_DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli", "normal"}
+_DRAWS |= {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
+_FACTORIES = {"arange", "eye", "full", "linspace", "ones", "tensor", "tril_indices", "triu_indices", "zeros"}
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
 
 
@@ -331,7 +335,8 @@ def expect_parameters(
         hints: the mistake behind a parameter that is missing or has another shape, by a part of its name; the first
             that fits is named.
     """
-    there = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    parameters = named_parameters(module)
+    there = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
     for name, shape in shapes.items():
         mistake = next((m for part, m in (hints or {}).items() if part in name), None)
         what = f"the parameter `{name}`"
@@ -340,8 +345,14 @@ def expect_parameters(
             complain(mistake or Common.PARAMETER_MISSING, what, expected=f"there, of shape {tuple(shape)}", got=given)
         told = {"expected": f"of shape {tuple(shape)}", "got": f"shape {there[name]}"}
         expect(there[name] == tuple(shape), mistake or Common.PARAMETER_SHAPE, what, **told)
-    more = sorted(set(there) - set(shapes))
+    promised = {id(parameters[name]) for name in shapes}
+    more = sorted(name for name, parameter in parameters.items() if id(parameter) not in promised)
     expect(not more, Common.PARAMETER_TOO_MANY, f"the one too many is `{more[0]}`" if more else "")
+
+
+def named_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters of a module by name, by each of its names: an `nn.Sequential` may hold the same layers again."""
+    return dict(module.named_parameters(remove_duplicate=False))
 
 
 def build(
@@ -392,7 +403,7 @@ def expect_parameter_gradients(
         expect(result.requires_grad, Common.CUT_OFF)
         (result * direction).sum().backward()
         wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
-    parameters = dict(module.named_parameters())
+    parameters = named_parameters(module)
     missing = [name for name in leaves if name not in parameters]
     expect(not missing, Common.PARAMETER_MISSING, f"after a call, the parameter `{missing[0]}`" if missing else "")
     given = {name: parameters[name].grad for name in leaves}
@@ -612,7 +623,7 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], ch
     Args:
         function: a function already known to work on the CPU.
         inputs: its arguments by name.
-        chance: whether it may draw random numbers on the CPU, where its generator is, and compare them.
+        chance: whether it may draw random numbers on the CPU, where its generator is, and compute with them there.
     """
     elsewhere = [v.to("meta") if isinstance(v, Tensor) else v for v in inputs.values()]
     try:
@@ -621,8 +632,9 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], ch
         # Code may look at values, and the meta device has none; but it may not mix devices.
         mixed = any(hint in str(error) for hint in ("same device", "expected device", "Cannot copy out of meta"))
         calls = ["…@cpu"] if mixed else []
-    drawn = {"rand", "rand_like", "bernoulli", "lt", "__lt__", "le", "__le__", "gt", "__gt__"} if chance else set()
-    made = [name for name, _, device in (c.partition("@") for c in calls) if device == "cpu" and name not in drawn]
+    made = [name for name, _, device in (c.partition("@") for c in calls) if device == "cpu"]
+    if chance and set(made) & _DRAWS:
+        made = [name for name in made if name in _FACTORIES]
     by = f"it is made by `{made[0]}`" if made and made[0] != "…" else ""
     expect(not made, Common.MADE_ON_CPU, by)
 

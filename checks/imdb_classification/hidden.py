@@ -342,7 +342,7 @@ def _expect_mean(metric: Any, values: list[float], counts: list[int], again: str
 def check_warmup(function: Callable) -> None:
     """Every step of short and long warm-ups, and none at all."""
     for warmup in (10, 1, 4, 1000, 0):
-        for step in (3, 30, 0, 1, 2, 4, 5, 9, 10, 11, 500, 999, 1000, 1001, 100_000):
+        for step in (3, 30, 1, 2, 4, 5, 9, 10, 11, 500, 999, 1000, 1001, 100_000):
             right = 1.0 if step >= warmup else step / warmup
             expect_number(call(function, step, warmup), right, f"the factor of step {step} of a warm-up of {warmup}")
 
