@@ -437,6 +437,8 @@ def draw_probability() -> float:
 def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any]) -> None:
     """Fail unless dropout is awake at a probability that the check draws, and draws anew for each call and item.
 
+    With 150 numbers to drop or more, chance alone makes a right answer fail less than once in a million judgements.
+
     Args:
         make: makes a module with this probability, whose weights are not zero; the first counts if it returns several
             things.

@@ -553,8 +553,13 @@ def check_evaluate(function: Callable) -> None:
 # ---- is it better?
 
 _BOTH, _FIRST_ALONE, _SECOND_ALONE = 0.45, 0.15, 0.05  # of all examples; neither is right on the rest
-_SEEDS = 9
-_LUCK = 7.5  # standard deviations: chance alone goes beyond them once in 10¹⁰ checks
+# Standard deviations: chance alone goes beyond them once in 10¹⁰ checks.
+LUCK = 7.5
+ENDS_OF, DRAWS = 601, 16_000  # examples and samples of the check of both ends
+FEW_EXAMPLES, DRAWS_OF_FEW, TENTHS = 10, 10_000, 3  # and of that with ten; the high end is so many tenths
+TURNS, DRAWS_OF_TURN = ((11, 40), (41, 400), (1001, 4000)), 60
+# Examples, generators and two ranges of samples, by which it shows that more are drawn if more are asked for.
+AMONG, SEEDS, FEW, MANY = 2017, 7, (1001, 1021), (3000, 3101)
 
 
 def _answers(count: int) -> tuple[Tensor, Tensor]:
@@ -606,7 +611,7 @@ def _check_single_draws(function: Callable) -> None:
 
 def _check_both_ends(function: Callable) -> None:
     """As many draws as it takes to tell 2.5 percent from 5, and the exact distribution that they come from."""
-    count, samples = 601, 16_000
+    count, samples = ENDS_OF, DRAWS
     a, b = _answers(count)
     difference, low, high = _call_bootstrap(function, a.clone(), b.clone(), samples, 3)
     gap = a.double() - b.double()
@@ -637,7 +642,7 @@ def _ends_of(gap: Tensor, share: float, samples: int) -> tuple[float, float]:
     circle[[0, 1, -1]] = one
     sums = torch.fft.ifft(torch.fft.fft(circle) ** count).real.roll(count)  # from -count to count
     reached = sums.cumsum(0)
-    luck = _LUCK * (share * (1 - share) / samples) ** 0.5
+    luck = LUCK * (share * (1 - share) / samples) ** 0.5
     least, most = (int((reached >= share + s * luck).nonzero()[0]) - count for s in (-1, 1))
     return least / count, most / count
 
@@ -647,23 +652,29 @@ def _check_bootstrap_of_few(function: Callable) -> None:
 
     The one is the first, the last, or any other: what is never drawn shows.
     """
-    for place_of in (0, 9, int(randint(1, 9, ()))):
-        b = torch.zeros(10).bool()
-        a = torch.arange(10) == place_of
-        _, low, high = _call_bootstrap(function, a, b, 10_000, 5)
+    for place_of in (0, FEW_EXAMPLES - 1, int(randint(1, FEW_EXAMPLES - 1, ()))):
+        b = torch.zeros(FEW_EXAMPLES).bool()
+        a = torch.arange(FEW_EXAMPLES) == place_of
+        _, low, high = _call_bootstrap(function, a, b, DRAWS_OF_FEW, 5)
         what = f"of ten examples, of which number {place_of} favours a,"
         expect(abs(low) < 1e-6, m.paired_bootstrap.STANDARD_ERROR, f"{what} the low end", expected=0.0, got=low)
         never = m.paired_bootstrap.NEVER_DRAWN if high < 1e-6 else Unexplained.NUMBER
-        expect(abs(high - 0.3) < 1e-6, never, f"{what} the high end", expected=0.3, got=high)
+        right = TENTHS / FEW_EXAMPLES
+        expect(abs(high - right) < 1e-6, never, f"{what} the high end", expected=right, got=high)
 
 
 def _check_whose_turn(function: Callable) -> None:
-    """Among many examples one in favour of a, which nearly two of three draws take: none may be left out."""
-    for least, most in ((11, 40), (41, 400), (1001, 4000)):
+    """Among many examples one in favour of a, which nearly two of three draws take: none may be left out.
+
+    Of `DRAWS_OF_TURN` draws too few take it less than once in 10¹⁵ times.
+    """
+    for least, most in TURNS:
         (count,) = draw_sizes((least, most))
         for place_of in (0, count - 1, int(randint(0, count, ()))):
             a = torch.arange(count) == place_of
-            _, _, high = _call_bootstrap(function, a, torch.zeros(count).bool(), 60, int(randint(0, 1000, ())))
+            _, _, high = _call_bootstrap(
+                function, a, torch.zeros(count).bool(), DRAWS_OF_TURN, int(randint(0, 1000, ()))
+            )
             what = f"of {count} examples, of which number {place_of} favours a,"
             told = {"expected": "above 0", "got": high}
             expect(high > 0.5 / count, m.paired_bootstrap.NEVER_DRAWN, f"{what} the high end", **told)
@@ -673,17 +684,17 @@ def _check_samples(function: Callable) -> None:
     """As many samples as asked for, 2,000 by default, and torch's own generator where none is given.
 
     What is compared comes from equal generators, so that nothing is left to chance but one thing: that more samples
-    give the same ends for `_SEEDS` generators, which happens less than once in a million times.
+    give the same ends for each of `SEEDS` generators, which happens less than once in a million times.
     """
-    a, b = _answers(1009)
-    few, many = int(randint(1001, 1200, ())), int(randint(2001, 2400, ()))
+    a, b = _answers(AMONG)
+    few, many = (int(randint(least, most, ())) for least, most in (FEW, MANY))
 
     def ends(number: int, *samples: int) -> tuple[float, float, float]:
         result = call(function, a, b, *samples, generator=torch.Generator().manual_seed(number))
         return expect_triple(result)
 
-    seeds = randint(0, 1_000_000, (_SEEDS,)).tolist()
-    asked = f"{few} samples and {many}, for {_SEEDS} generators"
+    seeds = randint(0, 1_000_000, (SEEDS,)).tolist()
+    asked = f"{few} samples and {many}, for {SEEDS} generators"
     capped = all(ends(number, few) == ends(number, many) for number in seeds)
     expect(not capped, m.paired_bootstrap.SAMPLES_CAPPED, "the interval", asked=asked)
     default = all(ends(number) == ends(number, 2000) for number in seeds[:3])
