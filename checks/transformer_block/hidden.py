@@ -25,6 +25,7 @@ from autograder.checks import (
     expect_parameter_gradients,
     expect_same_in_eval,
     found,
+    named_parameters,
     outcome_of,
     place,
     rand_mask,
@@ -303,7 +304,7 @@ def _block(
         return cls(dim, heads, norm_first=True, **options) if norm_first else cls(dim, heads, **options)
 
     module = call(make)
-    inner = dict(module.named_parameters()).get("feed_forward.inner.weight")
+    inner = named_parameters(module).get("feed_forward.inner.weight")
     if inner is not None and hidden is not None:
         told = {"asked": f"hidden={hidden}", "expected": hidden, "got": len(inner)}
         expect(len(inner) == hidden, m.TransformerBlock.HIDDEN_IGNORED, "the number of hidden features", **told)
