@@ -488,8 +488,11 @@ class CallRecorder(TorchFunctionMode):
         self.calls: list[str] = []
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", str(func))
+        asks_for_values = name == "cpu" or (name == "to" and [a for a in args[1:2] if isinstance(a, str)] == ["cpu"])
+        if asks_for_values and args[0].device.type == "meta":
+            raise ValueError("there are no values to bring to the CPU")  # where there are, this works on any device
+        result = func(*args, **(kwargs or {}))
         self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)
         return result
 
