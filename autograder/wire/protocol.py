@@ -495,12 +495,16 @@ class CallRecorder(TorchFunctionMode):
         self.inside = False
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        name = getattr(func, "__name__", str(func))
+        asks_for_values = name == "cpu" or (name == "to" and [a for a in args[1:2] if isinstance(a, str)] == ["cpu"])
+        if asks_for_values and args[0].device.type == "meta":
+            raise ValueError("there are no values to bring to the CPU")  # where there are, this works on any device
         self.inside = True
         try:
             result = func(*args, **(kwargs or {}))
         finally:
             self.inside = False
-        self.note(getattr(func, "__name__", str(func)), result)
+        self.note(name, result)
         return result
 
     def note(self, name: str, result: Any) -> None:

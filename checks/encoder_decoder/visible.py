@@ -120,7 +120,7 @@ def Embedder(cls: Callable) -> None:
     _expect(y, 2 * found, wrong, asked="tokens 3, 2 and 0")
     expect(y.requires_grad, Common.CUT_OFF)
     y.sum().backward()
-    gradient = dict(embedder.named_parameters())["embedding.weight"].grad
+    gradient = named_parameters(embedder)["embedding.weight"].grad
     expect(gradient is not None and gradient[3].any(), Common.PARAMETER_UNUSED, "the table")
     expect(not gradient[2].any(), m.Embedder.PAD_ROW_LEARNS)
     spread = call(cls, 1000, 100, pad_id=0).state_dict()["embedding.weight"].std().item()

@@ -28,6 +28,7 @@ from autograder.checks import (
     expect_raises,
     expect_same_in_eval,
     expect_tensor,
+    named_parameters,
     place,
     randint,
     randn,
@@ -115,7 +116,7 @@ def _build(cls: Callable, sizes: tuple, dropout: float = 0.0, pad_id: int | None
     num_tokens, num_classes, dim, _, depth, max_len = sizes
     options = {} if pad_id is None else {"pad_id": pad_id}
     make = partial(cls, *sizes, dropout=dropout, **options)
-    inner = dict(call(make).named_parameters()).get("blocks.0.feed_forward.inner.weight")
+    inner = named_parameters(call(make)).get("blocks.0.feed_forward.inner.weight")
     width = (1,) if inner is not None and inner.dim() == 3 else ()  # chapter 06 takes a ConvFeedForward as well
     return build(make, _parameter_shapes(num_tokens, num_classes, dim, depth, max_len, width), _HINTS)
 
@@ -330,7 +331,8 @@ def check_accuracy(function: Callable) -> None:
 def check_metric(cls: Callable) -> None:
     """Weighted means, several metrics at once, no state lost, the error when empty."""
     first, second = call(cls), call(cls)
-    expect(first.add(1.0, 2) is None, m.AccumulatingMetric.RETURNS)
+    added = first.add(1.0, 2)
+    expect(added is None or added is first, m.AccumulatingMetric.RETURNS)  # itself, for chains of calls
     before = [call(first.avg), call(first.avg)]
     second.add(5.0, 1)
     if before[0] == before[1]:

@@ -29,6 +29,7 @@ from autograder.checks import (
     expect_same_in_eval,
     expect_tensor,
     found,
+    named_parameters,
     outcome_of,
     place,
     rand_mask,
@@ -343,7 +344,7 @@ def _block(
         return cls(dim, heads, norm_first=True, **options) if norm_first else cls(dim, heads, **options)
 
     module = call(make)
-    inner = dict(module.named_parameters()).get("feed_forward.inner.weight")
+    inner = named_parameters(module).get("feed_forward.inner.weight")
     if inner is not None and hidden is not None:
         told = {"asked": f"hidden={hidden}", "expected": hidden, "got": len(inner)}
         expect(len(inner) == hidden, m.TransformerBlock.HIDDEN_IGNORED, "the number of hidden features", **told)

@@ -182,7 +182,7 @@ def test_parameters_count_once_whatever_holds_them():
         expect_parameters(Twice(more=True), shapes)
 
 
-def test_what_is_computed_from_chance_may_stay_where_the_generator_is():
+def test_what_is_drawn_or_brought_to_the_cpu_on_purpose_may_be_computed_there():
     generator = torch.Generator()
 
     def gumbel(x):
@@ -193,6 +193,7 @@ def test_what_is_computed_from_chance_may_stay_where_the_generator_is():
         return gumbel(x) + torch.ones(3).to(x.device)
 
     expect_device(gumbel, {"x": torch.zeros(2, 3)}, chance=True)
+    expect_device(lambda x: torch.from_numpy(x.cpu().numpy() + 1).to(x.device), {"x": torch.zeros(2, 3)})
     for function, chance in ((gumbel, False), (beside, True)):
         with pytest.raises(Complaint):
             expect_device(function, {"x": torch.zeros(2, 3)}, chance=chance)
