@@ -165,14 +165,13 @@ def _classify(
     return linear(state, "classes", mean).log_softmax(-1)
 
 
-def _classifier_mistakes(dim: int, pad_id: int, depth: int) -> dict[Mistake, dict[str, Any]]:
+def _classifier_mistakes(dim: int, pad_id: int) -> dict[Mistake, dict[str, Any]]:
     mistakes: dict[Mistake, dict[str, Any]] = {
         m.TransformerClassifier.NO_POSITIONS: {"positions": "none"},
         m.TransformerClassifier.SCALED: {"scale": dim**0.5},
         m.TransformerClassifier.POST_NORM: {"pre": False},
         m.TransformerClassifier.BLOCKS_UNUSED: {"used": 0},
         m.TransformerClassifier.FIRST_BLOCK_ONLY: {"used": 1},
-        m.TransformerClassifier.LAST_BLOCK_UNUSED: {"used": depth - 1},
     }
     if pad_id != 1:
         mistakes[m.TransformerClassifier.PAD_ID_IGNORED] = {"pad_id": 1}
@@ -216,7 +215,7 @@ def check_classifier(cls: Callable) -> None:
             settings = {"heads": heads, "depth": depth, "pad_id": pad_id}
             mistakes = {
                 mistake: partial(_classify, state, tokens, **(settings | switches))
-                for mistake, switches in _classifier_mistakes(dim, pad_id, depth).items()
+                for mistake, switches in _classifier_mistakes(dim, pad_id).items()
             }
             with unchanged(tokens=tokens):
                 value = call(module, tokens)
@@ -581,10 +580,10 @@ def _call_bootstrap(function: Callable, a: Tensor, b: Tensor, samples: int, seed
 def check_paired_bootstrap(function: Callable) -> None:
     """Single draws, both ends against the exact distribution, ten examples, one, errors."""
     _check_single_draws(function)
+    _check_both_ends(function)
     _check_bootstrap_of_few(function)
     _check_whose_turn(function)
     _check_samples(function)
-    _check_both_ends(function)
     one = torch.tensor([True])
     single = _call_bootstrap(function, one, ~one, 50, 0)
     expect(single == (1.0, 1.0, 1.0), Unexplained.VALUES, "of one example", expected="1, 1 and 1", got=single)

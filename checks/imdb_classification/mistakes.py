@@ -54,7 +54,6 @@ class TransformerClassifier(Mistake):
     POST_NORM = "the blocks are post-norm: pass norm_first=True"
     BLOCKS_UNUSED = "the blocks are not used"
     FIRST_BLOCK_ONLY = "only the first block is used: each one reads what the one before returned"
-    LAST_BLOCK_UNUSED = "the last block is not used, or not its result"
     NO_DROPOUT = "`dropout` has no effect: pass it to `positions` and to the blocks"
     NO_DROPOUT_ON_POSITIONS = "`dropout` is not passed to `positions`"
     NO_DROPOUT_IN_BLOCKS = "`dropout` is not passed to the blocks"
