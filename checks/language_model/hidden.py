@@ -80,6 +80,7 @@ def check_rms_norm(cls: Callable) -> None:
         for eps in (None, 0.7):  # the default, and one so large that its place matters
             _check_rms_values(cls, shape, eps)
     for _ in range(2):
+        _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(2, 9)), drawn_between(0.05, 0.4))
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(100, 700)), drawn_between(1e-3, 0.3))
         _check_rms_values(cls, (drawn(20, 99), drawn(2, 9)), drawn_between(2.0, 99.0), drawn_between(1e3, 1e6))
     module, state = build(lambda: cls(5), {"weight": (5,)})
