@@ -38,6 +38,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
+from checks.chance import drawn
 from checks.encoder_decoder import mistakes as m
 from checks.formulas import feed_forward, layer_norm, multi_head_attention
 
@@ -117,7 +118,7 @@ def set_first(module):
 
 def check_clones(function: Callable) -> None:
     """Counts, equal starts, independence of each other and of the original, settings kept."""
-    for count in (1, 2, 5):
+    for count in (1, 2, 5, drawn(8, 20)):
         original = place(make_toy, beside=function)()
         before = original.state_dict()
         copies = call(function, original, count)
@@ -194,7 +195,8 @@ def _check_settings(function: Callable) -> None:
 
 def check_embedder(cls: Callable) -> None:
     """Start, values, the pad row, gradients."""
-    for vocab, dim, pad_id in ((6, 6, 1), (11, 4, 0), (5, 8, 4), (7, 1, 2), (9, 9, 3)):
+    wide = (drawn(2000, 9000), drawn(2, 9), drawn(100, 999)), (drawn(9, 60), drawn(70, 600), drawn(0, 8))
+    for vocab, dim, pad_id in ((6, 6, 1), (11, 4, 0), (5, 8, 4), (7, 1, 2), (9, 9, 3), *wide):
         module = call(cls, vocab, dim, pad_id)
         expect_parameters(module, {"embedding.weight": (vocab, dim)})
         row = module.state_dict()["embedding.weight"][pad_id]
@@ -211,7 +213,7 @@ def check_embedder(cls: Callable) -> None:
 def _check_embedder_values(module: nn.Module, vocab: int, dim: int, pad_id: int, dtype: torch.dtype) -> None:
     table = _randomise(module, {"embedding.weight": (vocab, dim)}, pad_id)["embedding.weight"]
     module.to(dtype)
-    for shape in ((2, 3), (1, 5), (4, 1)):
+    for shape in ((2, 3), (1, 5), (4, 1), (2, drawn(90, 300))):
         tokens = randint(0, vocab, shape)
         tokens[0, 0] = pad_id
         with unchanged(tokens=tokens):
@@ -273,7 +275,9 @@ _TOKENS = [
 
 def check_target_mask(function: Callable) -> None:
     """Values for padding anywhere, lengths that differ, other devices."""
-    for tokens, pad_id in _TOKENS:
+    pad_id = drawn(0, 90)
+    many = [_sentences(100, pad_id, (3, n), [n, drawn(1, n), n - 1]) for n in (drawn(41, 99), drawn(100, 600))]
+    for tokens, pad_id in (*_TOKENS, *((tokens, pad_id) for tokens in many)):
         n, real = tokens.shape[1], tokens != pad_id
         causal = torch.ones(n, n, dtype=torch.bool).tril()
         for dtype in (torch.int64, torch.int32):
@@ -471,17 +475,22 @@ _DECODER_SIZES = [
 
 
 def _decoder_inputs(batch: int, n: int, m: int, dim: int) -> dict[str, Tensor]:
+    ends = [1 + (2 * i + 1) % m for i in range(batch)] if m < 60 else [m - i for i in range(batch)]
     return {
         "x": 2 * randn(batch, n, dim) + 1,
         "memory": 2 * randn(batch, m, dim) - 1,
-        "memory_mask": _ends([1 + (2 * i + 1) % m for i in range(batch)], m),
+        "memory_mask": _ends(ends, m),
         "mask": _target_masks([1 + (3 * i + 2) % n for i in range(batch)], n),
     }
 
 
 def check_decoder_layer(cls: Callable) -> None:
     """Parameters, values, precision."""
-    for batch, n, length, dim, heads, hidden in _DECODER_SIZES:
+    wide = [
+        (drawn(1, 2), drawn(2, 9), drawn(100, 250), 4, 2, 5),
+        (drawn(9, 20), drawn(70, 120), 3, 4, 1, drawn(65, 99)),
+    ]
+    for batch, n, length, dim, heads, hidden in (*_DECODER_SIZES, *wide):
         for dtype in (torch.float64,) if dim < 8 else (torch.float32, torch.float64):
             module, state = _make_layer(cls, (dim, heads, hidden), _DECODER_SHAPES, dtype)
             p = _Layer(state, heads)
@@ -594,8 +603,9 @@ def _expect_stack(module: nn.Module, right: _Stack, way: str, given: dict[str, T
 
 def check_decoder(cls: Callable) -> None:
     """Parameters, values, gradients, dropout."""
-    shapes = ((3, 4, 4), (2, 4, 3), (1, 5, 6), (4, 1, 2))
-    for (sizes, pad_id), (batch, n, length) in zip(_STACK_SIZES, shapes, strict=True):
+    shapes = ((3, 4, 4), (2, 4, 3), (1, 5, 6), (4, 1, 2), (2, drawn(100, 250), drawn(70, 120)), (9, 3, 4))
+    wide = [((drawn(100, 2000), 4, 1, 2, 3), drawn(9, 90)), ((9, 4, drawn(6, 8), 2, 3), 1)]
+    for (sizes, pad_id), (batch, n, length) in zip((*_STACK_SIZES, *wide), shapes, strict=True):
         module, state = _make_stack(cls, sizes, pad_id, _DECODER_SHAPES)
         given = {"tokens": randint(0, sizes[0], (batch, n))} | _decoder_inputs(batch, n, length, sizes[1])
         del given["x"]
@@ -734,7 +744,8 @@ def _sentences(vocab: int, pad_id: int, shape: tuple[int, int], lengths: Sequenc
 def check_translator(cls: Callable) -> None:
     """Parts, start, values of the three methods, which tell each leak."""
     _check_start(cls)
-    for sizes, pad_id, shape in _TRANSLATORS:
+    wide = (drawn(100, 900), drawn(100, 900), 4, 2, 1, 3), drawn(9, 90), (2, drawn(100, 200), drawn(66, 90))
+    for sizes, pad_id, shape in (*_TRANSLATORS, wide):
         _check_methods(cls, sizes, pad_id, shape)
 
 
@@ -743,8 +754,11 @@ def _check_methods(cls: Callable, sizes: tuple[int, ...], pad_id: int, shape: tu
     module, state = _make_translator(cls, sizes, pad_id)
     right = _Whole(state, sizes[3], sizes[4], pad_id)
     wrong = replace(right, pad_id=0)
-    source = _sentences(sizes[0], pad_id, (batch, length), [1 + (2 * i + 1) % length for i in range(batch)])
-    target = _sentences(sizes[1], pad_id, (batch, n), [1 + (3 * i + 1) % n for i in range(batch)])
+    lengths = [[1 + (2 * i + 1) % length for i in range(batch)], [1 + (3 * i + 1) % n for i in range(batch)]]
+    if n > 60:
+        lengths = [[length, drawn(66, length)], [n, drawn(2, n)]]
+    source = _sentences(sizes[0], pad_id, (batch, length), lengths[0])
+    target = _sentences(sizes[1], pad_id, (batch, n), lengths[1])
     memory = randn(batch, length, sizes[2])  # one that `encode` would never give
     for training in (True, False):  # dropout is 0, so training makes no difference
         module.train(training)
@@ -759,7 +773,7 @@ def _check_methods(cls: Callable, sizes: tuple[int, ...], pad_id: int, shape: tu
                 value = call(run, *given)
             mistakes = {m.Translator.PAD_ID: lambda other=other, given=given: other(*given)}
             expect_close(value, oracle(*given), f"what `{way}` returns", mistakes, tolerance=_FLOAT32, asked=asked)
-    for end in range(1, n):
+    for end in range(1, n) if n < 60 else (drawn(2, n - 1),):
         step, whole = target[:, :end], right.decode(target, memory, source)
         name = f"decoding the first {end} tokens alone, the logits"
         expect_close(call(module.decode, step, memory, source), whole[:, :end], name, tolerance=_FLOAT32)

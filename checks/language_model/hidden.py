@@ -1,7 +1,8 @@
 """Hidden tests of chapter 11."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -36,6 +37,7 @@ from autograder.checks import (
     randomise,
     unchanged,
 )
+from checks.chance import drawn, drawn_between, likely_counts
 from checks.formulas import linear
 from checks.language_model import mistakes as m
 from checks.language_model.visible import expect_cache, expect_caches, expect_pair, expect_tied, listed
@@ -43,6 +45,8 @@ from checks.language_model.visible import expect_cache, expect_caches, expect_pa
 State = Mapping[str, Tensor]
 # A norm, or the angles of `rotate`, may be computed in float32 whatever x is: float64 results are held to less there.
 _NEAR = 2e-5
+# Angles of some hundred radians are right to less still.
+_FAR = 2e-4
 
 
 # ---- RMSNorm
@@ -75,6 +79,10 @@ def check_rms_norm(cls: Callable) -> None:
     for shape in _NORM_SHAPES:
         for eps in (None, 0.7):  # the default, and one so large that its place matters
             _check_rms_values(cls, shape, eps)
+    for _ in range(2):
+        _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(2, 9)), drawn_between(0.05, 0.4))
+        _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(100, 700)), drawn_between(1e-3, 0.3))
+        _check_rms_values(cls, (drawn(20, 99), drawn(2, 9)), drawn_between(2.0, 99.0), drawn_between(1e3, 1e6))
     module, state = build(lambda: cls(5), {"weight": (5,)})
     x = randn(2, 3, 5)
     expect_not_calling(module, [x], _LIBRARY, m.RMSNorm.LIBRARY)
@@ -88,12 +96,12 @@ def check_rms_norm(cls: Callable) -> None:
     expect_device(module.to(torch.float32).to("meta"), {"x": x.float()})
 
 
-def _check_rms_values(cls: Callable, shape: tuple[int, ...], eps: float | None) -> None:
+def _check_rms_values(cls: Callable, shape: tuple[int, ...], eps: float | None, scale: float = 1.0) -> None:
     options, value, dim = {} if eps is None else {"eps": eps}, 1e-6 if eps is None else eps, shape[-1]
     for dtype in (torch.float32, torch.float64):
         module, state = build(lambda: cls(dim, **options), {"weight": (dim,)}, dtype=dtype)
         # Squares near 1e-6 where the default counts, so that another default shows.
-        x = ((randn(*shape) + torch.arange(dim)) * (1e-3 if eps is None else 1)).to(dtype)
+        x = ((randn(*shape) + torch.arange(dim)) * (1e-3 if eps is None else scale)).to(dtype)
         asked = f"x {shape} and eps {value:g}" + " (features near 0.001)" * (eps is None)
         right = x.double()
         wrong = _rms_mistakes(state, value, right)
@@ -127,6 +135,14 @@ def check_swiglu(cls: Callable) -> None:
             wrong = {m.SwiGLU.FIRST_SEQUENCE: lambda right=right: right[:1].expand_as(right)}
             asked = f"x {(batch, n, dim)} and {hidden} hidden features"
             expect_close(call(module, x), right, "the result", wrong, dtype, asked=asked)
+    for batch, n, dim, hidden in (
+        (drawn(1, 3), drawn(100, 400), drawn(2, 9), drawn(2, 9)),
+        (drawn(9, 30), drawn(2, 9), drawn(70, 200), drawn(100, 300)),
+    ):
+        module, state = network(dim, hidden, torch.float64)
+        x = randn(batch, n, dim) * drawn_between(10, 100)
+        asked = f"x {(batch, n, dim)} and {hidden} hidden features"
+        expect_close(call(module, x), _gated(state, x), "the result", asked=asked)
     module, state = network(4, 6, torch.float64)
     x = randn(2, 3, 4)
     expect_gradients(module, partial(_gated, state), {"x": x})
@@ -260,11 +276,22 @@ def _attention(
     return build(lambda: cls(dim, heads, **({"kv_heads": kv_heads} if kv_heads else {})), shapes, dtype=dtype)
 
 
+def _wide_calls() -> Iterator[tuple[int, int, int, int | None, tuple[int, ...]]]:
+    """Long texts and long caches, many heads in groups, many rows."""
+    yield drawn(1, 2), 8, 2, None, (drawn(100, 200), drawn(2, 40), 1)
+    kept, shared = drawn(3, 6), drawn(2, 4)
+    yield drawn(1, 3), 2 * kept * shared, kept * shared, kept, (drawn(2, 9), drawn(70, 150), drawn(2, 9))
+    yield drawn(9, 40), 2 * drawn(9, 16), 1, None, (drawn(2, 5),) * drawn(3, 9)
+
+
 def check_causal_self_attention(cls: Callable) -> None:
     """Outputs and caches in one call and in several, gradients through the cache, device."""
     for dtype in (torch.float64, torch.float32):
         for batch, dim, heads, kv_heads, lengths in _CALLS:
             _check_calls(_attention(cls, dim, heads, dtype, kv_heads), batch, dim, heads, lengths, dtype)
+    for batch, dim, heads, kv_heads, lengths in _wide_calls():
+        made = _attention(cls, dim, heads, torch.float64, kv_heads)
+        _check_calls(made, batch, dim, heads, lengths, torch.float64, _FAR)
     for sizes in ((6, 4), (9, 2, 1), (8, 4, 8)):
         expect_raises(ValueError, lambda sizes=sizes: cls(*sizes), f"CausalSelfAttention{sizes}")
     module, state = _attention(cls, 6, 3, torch.float64)
@@ -296,7 +323,13 @@ def expect_elsewhere(run: Callable[[], Tensor]) -> None:
 
 
 def _check_calls(
-    made: tuple[nn.Module, State], batch: int, dim: int, heads: int, lengths: tuple[int, ...], dtype: torch.dtype
+    made: tuple[nn.Module, State],
+    batch: int,
+    dim: int,
+    heads: int,
+    lengths: tuple[int, ...],
+    dtype: torch.dtype,
+    tolerance: float = _NEAR,
 ) -> None:
     module, state = made
     x = randn(batch, sum(lengths), dim, dtype=dtype)
@@ -311,10 +344,10 @@ def _check_calls(
         shared = len(state["Wk.weight"]) * heads // dim
         asked = f"x {tuple(x_new.shape)}, heads {heads}, kv_heads {shared} and {past or 'no'} positions in the cache"
         right, wrong = _attend(state, so_far, heads, past=past), _attention_mistakes(state, so_far, heads, past)
-        expect_close(y, right, "the output", wrong, dtype, _NEAR, asked)
+        expect_close(y, right, "the output", wrong, dtype, tolerance, asked)
         kept = _kept(state, so_far, heads)
         for got, right, name in zip(expect_cache(following), kept, ("keys", "values"), strict=True):
-            expect_close(got, right, f"the cached {name}", None, dtype, _NEAR, asked)
+            expect_close(got, right, f"the cached {name}", None, dtype, tolerance, asked)
         cache = following
 
 
@@ -412,6 +445,12 @@ def _model(
     return module, randomise(module, shapes, dtype)
 
 
+def _wide_models() -> Iterator[tuple[int, int, int, int, int, int | None, int, tuple[int, ...]]]:
+    """A wide vocabulary, long texts, many layers, many rows."""
+    yield drawn(1000, 4000), 4, 2, 1, drawn(3, 9), None, drawn(1, 2), (drawn(70, 100), drawn(2, 20))
+    yield drawn(5, 30), 8, 4, drawn(7, 10), drawn(3, 9), 2, drawn(9, 20), (drawn(2, 9), drawn(2, 9))
+
+
 def check_language_model(cls: Callable) -> None:
     """The start, logits and caches in one call and in several, gradients, device."""
     start = call(cls, 500, 40, 2, 1, 8).state_dict()
@@ -425,6 +464,9 @@ def check_language_model(cls: Callable) -> None:
         for dtype in (torch.float64, torch.float32) if dim > 4 else (torch.float64,):
             module, state = _model(cls, vocab, dim, heads, depth, hidden, kv_heads, dtype)
             _check_model_calls(module, state, (vocab, dim, heads, depth), batch, lengths, dtype)
+    for vocab, dim, heads, depth, hidden, kv_heads, batch, lengths in _wide_models():
+        module, state = _model(cls, vocab, dim, heads, depth, hidden, kv_heads, torch.float64)
+        _check_model_calls(module, state, (vocab, dim, heads, depth), batch, lengths, torch.float64, 10 * _FAR)
     module, state = _model(cls, 7, 6, 3, 2, 5, None, torch.float64)
     tokens = randint(0, 7, (2, 4))
     expect_parameter_gradients(module, lambda s, t: _logits(s, t, 3, range(2)), state, [tokens], 10 * _NEAR)
@@ -447,6 +489,7 @@ def _check_model_calls(
     batch: int,
     lengths: tuple[int, ...],
     dtype: torch.dtype,
+    tolerance: float = 10 * _NEAR,
 ) -> None:
     vocab, dim, heads, depth = sizes
     tokens = randint(0, vocab, (batch, sum(lengths)))
@@ -465,14 +508,14 @@ def _check_model_calls(
         asked = f"tokens {tuple(new.shape)}, {past} positions in the caches, dim {dim}, {heads} heads, {depth} layers"
         right = _logits(state, so_far, heads, range(depth))[:, past:]
         wrong = _model_mistakes(state, so_far, heads, depth, dim, past)
-        expect_close(logits, right, "the logits", wrong, dtype, 10 * _NEAR, asked)
+        expect_close(logits, right, "the logits", wrong, dtype, tolerance, asked)
         expect_caches(following, depth)
         x = F.embedding(so_far, state["embedding.weight"])
         for k, cache in enumerate(following):
             pair = expect_cache(cache, f"the cache of layer {k}")
             kept = _kept(state, _norm(state, f"layers.{k}.norm_1", x), heads, f"layers.{k}.attention.")
             for got, right, name in zip(pair, kept, ("keys", "values"), strict=True):
-                expect_close(got, right, f"the {name} in the cache of layer {k}", None, dtype, 10 * _NEAR, asked)
+                expect_close(got, right, f"the {name} in the cache of layer {k}", None, dtype, tolerance, asked)
             x = _layer(state, k, x, heads)
         caches = following
 
@@ -515,11 +558,20 @@ def _perplexity_mistakes(losses: Tensor, tokens: Tensor, real: Tensor) -> dict[M
     }
 
 
+def _wide_texts() -> Iterator[tuple[int, int, int, int, float]]:
+    """Long texts, many sentences, a wide vocabulary and large losses, one at a time."""
+    yield drawn(2, 4), drawn(100, 400), drawn(5, 30), drawn(0, 4), 1.0
+    yield drawn(20, 90), drawn(5, 12), drawn(5, 30), drawn(0, 4), 1.0
+    vocab = drawn(500, 3000)
+    yield drawn(2, 4), drawn(9, 30), vocab, drawn(10, vocab - 1), 0.5
+    yield drawn(2, 4), drawn(9, 30), drawn(5, 30), drawn(0, 4), drawn_between(6.0, 9.0)
+
+
 def check_perplexity(function: Callable) -> None:
     """Several sizes and pads, a sentence without padding, one token, a large loss."""
     # The first sizes come back at the end, with other numbers.
     sizes = ((4, 5, 6, 1, 1.0), (3, 7, 5, 4, 2.0), (1, 2, 3, 0, 1.0), (5, 3, 9, 2, 3.0), (4, 5, 6, 1, 1.5))
-    for batch, n, vocab, pad_id, scale in sizes:
+    for batch, n, vocab, pad_id, scale in (*sizes, *_wide_texts()):
         table = scale * randn(101, vocab, dtype=torch.float32)
         tokens = randint(0, vocab - 1, (batch, n))
         tokens += tokens >= pad_id  # every token but padding
@@ -539,7 +591,7 @@ def check_perplexity(function: Callable) -> None:
 # ---- sampling
 
 # Of each row; few enough for code that goes row by row.
-_DRAWS = 1_000
+_DRAWS = 200
 
 
 def _distribution(
@@ -598,14 +650,20 @@ _SETTINGS: list[dict[str, Any]] = [
 
 
 def check_sample_next(function: Callable) -> None:
-    """How often each token comes, by setting; rows of their own; greedy; the generator; the errors."""
+    """How often each token comes, by setting; rows and calls of their own; greedy; the generator; the errors.
+
+    A right answer is turned down less than once in a million runs: a count is outside its bounds with a probability of
+    2 · FALSE, and there are some hundred; two rows or calls agree throughout still more rarely.
+    """
     _expect_greedy(function)
     for settings in _SETTINGS:
         _expect_frequencies(function, settings)
     _expect_generator(function)
-    _expect_few_rows(function)
+    for lot in _LOTS:
+        _expect_lot(function, lot)
     logits = randn(2, 5, dtype=torch.float32)
-    for setting in ({"top_p": 0.0}, {"top_p": -0.3}, {"top_k": -1}):
+    refused = ({"top_p": 0.0}, {"top_p": -0.3}, {"top_p": 1.0 + drawn_between(0.001, 0.4)}, {"top_k": -drawn(1, 20)})
+    for setting in (*refused, {"temperature": -drawn_between(0.001, 0.9)}):
         expect_raises(ValueError, lambda setting=setting: function(logits, **setting), listed(setting))
     for settings in ({}, {"top_k": 3, "top_p": 0.7}):
         expect_elsewhere(lambda settings=settings: function(logits.to("meta"), **settings))
@@ -619,7 +677,7 @@ def _drawn(function: Callable, logits: Tensor, **settings: Any) -> Tensor:
 
 
 def _expect_greedy(function: Callable) -> None:
-    for batch, vocab in ((4, 4), (3, 7), (1, 5), (6, 2)):
+    for batch, vocab in ((4, 4), (3, 7), (1, 5), (6, 2), (1, drawn(60, 5000)), (drawn(100, 600), drawn(9, 90))):
         logits = 1e-3 * randn(batch, vocab, dtype=torch.float32) + 0.01 * torch.stack(
             [torch.randperm(vocab) for _ in range(batch)]
         )
@@ -629,35 +687,34 @@ def _expect_greedy(function: Callable) -> None:
             expect_close(got, right, "what is drawn", asked=asked, otherwise=m.sample_next.NOT_GREEDY)
 
 
-def _expect_few_rows(function: Callable) -> None:
-    """A row is drawn by chance however few there are; the likeliest token of this one comes in a third of the draws."""
-    for rows in (1, 3):
-        drawn = torch.stack([_drawn(function, _ROW.float().expand(rows, -1).clone()) for _ in range(60)])
-        expect(not (drawn == drawn[:1]).all(), m.sample_next.GREEDY, f"60 times {rows} of the same row")
-
-
 def _expect_frequencies(function: Callable, settings: dict[str, Any]) -> None:
     # A constant changes no probability.
     logits = torch.stack((_ROW, _OTHER)).repeat(_DRAWS, 1).to(torch.float64 if len(settings) > 1 else torch.float32) + 3
     tokens = _drawn(function, logits, **settings).view(_DRAWS, 2)
-    for row, drawn in ((_ROW, tokens[:, 0]), (_OTHER, tokens[:, 1])):
-        share = drawn.bincount(minlength=len(row)).double() / _DRAWS
+    for row, drawn_ones in ((_ROW, tokens[:, 0]), (_OTHER, tokens[:, 1])):
+        counts = drawn_ones.bincount(minlength=len(row))
         right = _distribution(row, **settings)
-        if not _is_share(share, right):
+        if not _is_likely(counts, right):
             wrong = _sampling_mistakes(row, settings)
-            mistake = next((one for one, f in wrong.items() if _fits(share, f(), right)), Unexplained.VALUES)
-            told = {"expected": _rounded(right), "got": _rounded(share)}
+            mistake = next((one for one, f in wrong.items() if _fits(counts, f(), right)), Unexplained.VALUES)
+            told = {"expected": _rounded(right), "got": _rounded(counts / _DRAWS)}
             complain(mistake, f"the share of each token in {_DRAWS:,} draws", asked=listed(settings), **told)
 
 
-def _fits(share: Tensor, wrong: Tensor, right: Tensor) -> bool:
-    return _is_share(share, wrong) and not _is_share(wrong, right)
+def _fits(counts: Tensor, wrong: Tensor, right: Tensor) -> bool:
+    """Whether these draws are of a wrong distribution, and not of the right one."""
+    return _is_likely(counts, wrong) and not _is_likely(counts, right)
 
 
-def _is_share(share: Tensor, chances: Tensor) -> bool:
-    """Whether these shares can come of so many draws: a right answer is turned down once in a hundred million."""
-    spread = (chances * (1 - chances) / _DRAWS).sqrt()
-    return bool(((share - chances).abs() <= 6.5 * spread + 1e-9).all())
+def _inside(tokens: Tensor, scores: Tensor) -> bool:
+    return bool(((tokens >= 0) & (tokens < len(scores))).all())
+
+
+def _is_likely(counts: Tensor, chances: Tensor) -> bool:
+    """Whether draws with these probabilities can have come out so often."""
+    draws = int(counts.sum())
+    bounds = [likely_counts(draws, chance) for chance in chances.clamp(0, 1).tolist()]
+    return all(low <= count <= high for count, (low, high) in zip(counts.tolist(), bounds, strict=True))
 
 
 def _rounded(chances: Tensor) -> str:
@@ -665,14 +722,134 @@ def _rounded(chances: Tensor) -> str:
 
 
 def _expect_generator(function: Callable) -> None:
-    logits = randn(200, 9, dtype=torch.float32)
+    for kinds in ((), ("temperature", "top_k", "top_p")):
+        scores, settings = _scores(drawn(9, 40), kinds)
+        logits = scores.expand(60, -1).clone()
 
-    def run(number: int | None) -> Tensor:
-        options = {} if number is None else {"generator": torch.Generator().manual_seed(number)}
-        return _drawn(function, logits, **options)
+        def run(number: int | None, logits: Tensor = logits, settings: dict[str, Any] = settings) -> Tensor:
+            options = {} if number is None else {"generator": torch.Generator().manual_seed(number)}
+            return _drawn(function, logits, **settings, **options)
 
-    expect(not torch.equal(run(7), run(8)), m.sample_next.SEEDED_ANEW)
-    expect(not torch.equal(run(None), run(None)), m.sample_next.FIXED_SEED)
+        number = drawn(0, 10**9)
+        first = run(number)
+        expect((first != scores.argmax()).any(), m.sample_next.GREEDY, "60 rows", asked=listed(settings))
+        expect(torch.equal(first, run(number)), m.sample_next.NO_GENERATOR, "two draws", asked=listed(settings))
+        expect(not torch.equal(run(number), run(number + 1)), m.sample_next.SEEDED_ANEW, asked=listed(settings))
+        expect(not torch.equal(run(None), run(None)), m.sample_next.FIXED_SEED, asked=listed(settings))
+
+
+@dataclass(frozen=True)
+class _Lot:
+    """Draws of many rows in many calls, all from one distribution: `rows` and `vocab` are from and to."""
+
+    rows: tuple[int, int]
+    calls: int
+    vocab: tuple[int, int]
+    kinds: tuple[str, ...]
+    shuffled: bool = False
+    """whether each row has the scores in an order of its own"""
+
+
+_LOTS = [
+    _Lot((12, 24), 50, (5, 60), ("temperature",)),
+    _Lot((12, 24), 50, (30, 100), ("top_k",)),
+    _Lot((12, 24), 50, (5, 60), ("temperature", "top_k", "top_p")),
+    _Lot((2, 5), 60, (5, 30), ("top_k", "top_p")),
+    _Lot((2, 9), 60, (5, 30), ("top_p",), shuffled=True),
+    _Lot((1, 1), 100, (4, 12), ()),
+    _Lot((1, 1), 100, (60, 3000), ("temperature", "top_p")),
+    _Lot((6, 9), 50, (1000, 5000), ("temperature",)),
+    _Lot((6, 9), 50, (1000, 5000), ("temperature", "top_k", "top_p"), shuffled=True),
+    _Lot((2001, 2500), 1, (4, 9), ("temperature",), shuffled=True),
+]
+_LIKELIEST = 0.5  # no token of a lot is likelier
+
+
+def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]:
+    """Scores of one row and settings, which decide without a close call which tokens are left, two or more of them.
+
+    A temperature is far from 1, and what `top_k` and `top_p` take away each would come in a tenth of the draws.
+    """
+    while True:
+        settings: dict[str, Any] = {}
+        if "temperature" in kinds:
+            settings["temperature"] = drawn_between(*((0.08, 0.35), (3.5, 9.0))[drawn(0, 1)])
+        scores = (randn(vocab) * drawn_between(0.7, 2.5) * settings.get("temperature", 1.0)).float()
+        chances = _distribution(scores, **settings)
+        if "top_k" in kinds:
+            settings["top_k"] = drawn(max(2, vocab // 6), vocab - 1)
+            ordered = scores.sort(descending=True).values
+            close = ordered[settings["top_k"] - 1] - ordered[settings["top_k"]] < 1e-4 * ordered.abs().max()
+            kept = _distribution(scores, **settings)
+            if close or chances[kept == 0].sum() < 0.1:
+                continue
+            chances = kept
+        if "top_p" in kinds:
+            ordered = chances.sort(descending=True).values
+            count = drawn(2, vocab - 1)
+            before, crossing = ordered[: count - 1].sum().item(), ordered[count - 1].item()
+            if before + crossing > 0.9 or crossing < 1e-3:
+                continue
+            settings["top_p"] = before + crossing / 2
+            chances = _distribution(scores, **settings)
+        if chances.max() < _LIKELIEST:
+            return scores, settings
+
+
+def _expect_lot(function: Callable, lot: _Lot) -> None:
+    """Rows and calls are drawn on their own, and each token comes as often as it should."""
+    rows = drawn(*lot.rows)
+    scores, settings = _scores(drawn(*lot.vocab), lot.kinds)
+    order = torch.arange(len(scores)).expand(rows, -1)
+    if lot.shuffled:
+        order = randn(rows, len(scores)).argsort(-1)
+    logits = scores[order]
+    tokens = torch.stack([_drawn(function, logits, **settings) for _ in range(lot.calls)])
+    inside = _inside(tokens, scores)
+    expect(inside, Unexplained.VALUES, "the tokens", expected=f"from 0 to {len(scores) - 1}", got=tokens.flatten())
+    tokens = order.gather(1, tokens.T).T  # as if none were shuffled
+    asked = f"{lot.calls} times {rows} rows of {len(scores)} scores; {listed(settings)}"
+    expect((tokens != scores.argmax()).any(), m.sample_next.GREEDY, asked=asked)
+    if lot.calls > 1:
+        expect((tokens != tokens[:1]).any(), m.sample_next.FIXED_SEED, asked=asked)
+        alike = len(tokens.T.unique(dim=0)) < rows
+        expect(not alike, m.sample_next.ONE_FOR_ALL, "two rows that agree in every call", asked=asked)
+    _expect_counts(tokens.flatten(), scores, settings, asked)
+
+
+def _expect_counts(
+    tokens: Tensor, scores: Tensor, settings: Mapping[str, Any], asked: str, otherwise: Mistake | None = None
+) -> None:
+    """How often tokens came that should not, each of the commonest ones, and all others together.
+
+    Args:
+        tokens: what was drawn.
+        scores: of one row.
+        settings: of the draws.
+        asked: for the message.
+        otherwise: the mistake to name whatever is found, if what draws is not `sample_next` itself.
+    """
+    inside = _inside(tokens, scores)
+    expect(inside, Unexplained.VALUES, "the tokens", expected=f"from 0 to {len(scores) - 1}", got=tokens.flatten())
+    right = _distribution(scores, **settings)
+    left_out = tokens[right[tokens] == 0]
+    if len(left_out):
+        places = scores.argsort(descending=True).argsort()
+        beyond = "top_k" in settings and bool((places[left_out] >= settings["top_k"]).any())
+        mistake = m.sample_next.TOP_K if beyond else m.sample_next.TOP_P
+        told = {"expected": "none", "got": f"{len(left_out)} of {len(tokens)}"}
+        complain(otherwise or mistake, "draws of tokens that the settings leave out", asked=asked, **told)
+    common = right.argsort(descending=True)[:_COMMONEST]
+    counts = tokens.bincount(minlength=len(right))[common]
+    counts = torch.cat((counts, (len(tokens) - counts.sum()).view(1)))
+    chances = torch.cat((right[common], (1 - right[common].sum()).clamp(min=0).view(1)))
+    if not _is_likely(counts, chances):
+        told = {"expected": _rounded(chances), "got": _rounded(counts / len(tokens))}
+        what = f"the shares of the {len(common)} likeliest tokens, and of all others,"
+        complain(otherwise or Unexplained.VALUES, what, asked=asked, **told)
+
+
+_COMMONEST = 8
 
 
 # ---- generation
@@ -740,11 +917,22 @@ _PROMPTS = [
 
 
 def check_generate(function: Callable) -> None:
-    """Greedy texts of a toy that tires when positions are computed again; settings and generator passed on."""
+    """Greedy texts of a toy that tires when positions are computed again; settings and generator passed on.
+
+    A right answer is turned down less than once in a million runs: of some hundred counts each is outside its bounds
+    with a probability of 2 · FALSE, and two rows agree throughout still more rarely.
+    """
     _expect_sampling(function)
     for batch, n, length, eos_id, vocab in _PROMPTS:
         for _ in range(3):
             _check_text(function, batch, n, length, eos_id, vocab)
+    vocab = drawn(40, 2000)
+    _check_text(function, drawn(2, 4), drawn(70, 150), drawn(80, 150), None, vocab)
+    _check_text(function, drawn(70, 120), drawn(7, 12), drawn(5, 9), drawn(10, vocab - 1), vocab)
+    _check_text(function, drawn(6, 9), drawn(7, 12), drawn(60, 90), drawn(10, 13), 14)
+    _check_text(function, 1, drawn(1, 9), drawn(200, 300), None, drawn(3, 9))
+    for lot in _TEXT_LOTS:
+        _expect_text_lot(function, lot)
     prompt = randint(0, 5, (2, 3))
     model = place(_make_toy, beside=function)(randn(97, 5, dtype=torch.float32), 100)
     expect_close(call(function, model, prompt, 0, temperature=0), prompt, "the result for length 0, the prompt itself,")
@@ -772,6 +960,39 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
     }
     asked = f"a prompt {(batch, n)}, length {length}, eos_id {eos_id} and temperature 0"
     expect_close(tokens, torch.tensor(right), "what is written", wrong, torch.int64, asked=asked)
+
+
+_TEXT_LOTS = [
+    _Lot((30, 60), 40, (5, 12), ("temperature",)),
+    _Lot((30, 60), 40, (5, 12), ("top_k",)),
+    _Lot((2, 9), 90, (5, 30), ("temperature", "top_k", "top_p")),
+    _Lot((1, 1), 300, (5, 12), ("top_p",)),
+]
+
+
+def _expect_text_lot(function: Callable, lot: _Lot) -> None:
+    """Of a toy with the same scores everywhere: each step draws, for each row on its own, by the settings."""
+    rows, n = drawn(*lot.rows), drawn(1, 4)
+    scores, settings = _scores(drawn(*lot.vocab), lot.kinds)
+    level = place(_make_toy, beside=function)(scores.expand(97, -1).clone(), 10**6)
+    prompt = randint(0, len(scores), (rows, n))
+    asked = f"a prompt {(rows, n)}, length {lot.calls}, {listed(settings)}"
+    text = call(function, level, prompt, lot.calls, **settings)
+    expect_tensor(text, (rows, n + lot.calls), torch.int64, "what is written", asked)
+    steps = text[:, n:].T
+    right, shown = _distribution(scores, **settings), steps.unique(return_counts=True)
+    counts = torch.zeros(len(scores), dtype=torch.long).scatter_add(0, *shown) if _inside(steps, scores) else None
+    for mistake, wrong in (
+        (m.generate.TEMPERATURE_TWICE, _distribution(scores / settings.get("temperature", 1.0), **settings)),
+        (m.generate.SETTINGS, _distribution(scores)),
+    ):
+        if counts is not None and _fits(counts, wrong, right):
+            told = {"expected": _rounded(right), "got": _rounded(counts / counts.sum())}
+            complain(mistake, "the share of each token", asked=asked, **told)
+    expect((steps != scores.argmax()).any(), m.generate.GREEDY, asked=asked)
+    expect((steps != steps[:1]).any(), m.generate.SEEDED_ANEW, asked=asked)
+    expect(len(steps.T.unique(dim=0)) == rows, m.generate.ONE_FOR_ALL, asked=asked)
+    _expect_counts(steps.flatten(), scores, settings, asked, m.generate.SETTINGS)
 
 
 def _expect_sampling(function: Callable) -> None:
@@ -836,6 +1057,14 @@ def check_induction_score(function: Callable) -> None:
     ):
         tokens = randint(0, vocab, (batch, n))
         tokens[0] = torch.arange(n) % 3  # every row has repetitions of its own, and one of them for sure
+        cases.append({"weights": rand_weights(batch, heads, n, n), "tokens": tokens})
+    # Long texts, wide vocabularies and many rows; in the first a token comes back after a hundred positions or so.
+    for batch, heads, n, vocab in (
+        (drawn(1, 2), drawn(2, 6), drawn(150, 300), drawn(300, 5000)),
+        (drawn(12, 30), drawn(1, 9), drawn(20, 40), drawn(5, 60)),
+    ):
+        tokens = randint(0, vocab, (batch, n))
+        tokens[:, -30:] = tokens[:, :30]
         cases.append({"weights": rand_weights(batch, heads, n, n), "tokens": tokens})
     wrong = {
         m.induction_score.FIRST_ROW: lambda w, t: _induction(w, t, lambda b: 0),

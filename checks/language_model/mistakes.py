@@ -144,6 +144,7 @@ class sample_next(Mistake):
     P_OF_ALL = "`top_p` reads the probabilities of all tokens: it reads what `top_k` has left, made to sum to 1 again"
     FIRST_ROW = "the first row's scores are used for all rows"
     FLOATS = "the tokens are no integers"
+    ONE_FOR_ALL = "one random number decides for several rows: draw one for each"
     NO_GENERATOR = "two draws with generators of the same seed differ: pass `generator` on"
     SEEDED_ANEW = "generators of different seeds give the same tokens: draw from `generator`, do not seed anew"
     FIXED_SEED = "without a generator two draws give the same tokens: there is a fixed seed inside"
@@ -165,7 +166,9 @@ class generate(Mistake):
     NO_EOS = "`eos_id` is not used"
     EOS_IN_PROMPT = "`eos_id` in the prompt ends a row: only a token that was written does"
     SETTINGS = "the settings do not reach the draw: pass `**sampling` on to `sample_next`"
+    TEMPERATURE_TWICE = "the temperature acts twice: `sample_next` divides by it, and nobody else should"
     GREEDY = "tokens are never drawn: they are always the likeliest ones"
+    ONE_FOR_ALL = "rows with the same scores always get the same token: each row is drawn on its own"
     SEEDED_ANEW = "every step draws the same tokens: do not seed the generator anew"
     GRADIENTS = "gradients are recorded, which keeps every step in memory: use `torch.no_grad()`"
 

@@ -20,6 +20,7 @@ from autograder.checks import (
     expect,
     expect_close,
     expect_device,
+    expect_dropout_anew,
     expect_matches,
     expect_not_calling,
     expect_number,
@@ -32,11 +33,14 @@ from autograder.checks import (
     randomise,
     unchanged,
 )
+from checks.chance import drawn, drawn_between
 from checks.formulas import linear, multi_head_attention
 from checks.multi30k_translator import mistakes as m
 from checks.multi30k_translator.visible import Pair, Step, expect_lists, expect_merges, expect_pair, expect_step
 
 Tokens = list[int]
+# What is right to float32's own precision is right: a constant, or the earlier chapters' attention, may have no more.
+_FLOAT32 = 2e-5
 
 
 # ---- the loss
@@ -77,7 +81,14 @@ def check_label_smoothed_loss(function: Callable) -> None:
     ]
     for case in cases[:2]:
         case["targets"][0, :2] = torch.tensor([0, 1])  # tokens that are padding elsewhere
-    expect_matches(function, _loss, cases, _LOSS_MISTAKES, "the loss")
+    # Long sentences, many sentences, a wide vocabulary; what is spread is no round share.
+    cases += [
+        _loss_case(drawn(1, 3), drawn(100, 400), drawn(3, 9), drawn_between(0.011, 0.049), drawn(0, 2)),
+        _loss_case(drawn(20, 90), drawn(2, 9), drawn(3, 9), drawn_between(0.26, 0.29), drawn(0, 2)),
+        _loss_case(drawn(1, 3), drawn(2, 9), drawn(500, 5000), drawn_between(0.51, 0.94), drawn(3, 400)),
+    ]
+    # `smoothing` may be a float32 number.
+    expect_matches(function, _loss, cases, _LOSS_MISTAKES, "the loss", tolerance=_FLOAT32)
     large = _loss_case(2, 3, 5, 0.1, 1, scale=1e4)
     large["logits"] = large["logits"].float()
     value = call(function, *large.values())
@@ -106,8 +117,20 @@ def _expect_padding_alone(function: Callable) -> None:
 
 def check_noam_factor(function: Callable) -> None:
     """Each part of the curve, for models and warm-ups of several sizes."""
-    for dim, warmup in ((512, 4000), (128, 25), (7, 10), (16, 1), (1, 3)):
-        steps = {1, 2, 3, max(warmup // 2, 1), warmup, warmup + 1, 4 * warmup, 100_000, random.randrange(1, 20_000)}
+    wide = [(drawn(600, 20_000), drawn(5_000, 50_000)), (drawn(1, 2_000), drawn(1, 9_000))]
+    for dim, warmup in ((512, 4000), (128, 25), (7, 10), (16, 1), (1, 3), *wide):
+        steps = {
+            1,
+            2,
+            3,
+            max(warmup // 2, 1),
+            warmup,
+            warmup + 1,
+            4 * warmup,
+            100_000,
+            drawn(1, 20_000),
+            drawn(200_000, 10**7),
+        }
         for step in steps:
             expected = 1 / math.sqrt(dim * step) if step >= warmup else step / math.sqrt(dim * warmup**3)
             asked = f"step {step}, dim {dim} and warmup {warmup}"
@@ -173,14 +196,17 @@ def _greedy(after: _After, max_len: int, bos_id: int, eos_id: int) -> tuple[Toke
 
 
 def _toy_batch(
-    vocab: int, lengths: Sequence[int], solve: Callable[[_After], tuple[Tokens, float]]
+    vocab: int, lengths: Sequence[int], solve: Callable[[_After], tuple[Tokens, float]], rare: int | None = None
 ) -> tuple[Tensor, Tensor, list[Tokens]]:
     """A table and sources for which `solve` has no close call, and what it says for each sentence.
 
-    Sums of float32 differ by rounding between right answers, so choices that hang on it are not asked for.
+    Sums of float32 differ by rounding between right answers, so choices that hang on it are not asked for. The token
+    `rare` comes seldom.
     """
     while True:
         table = 2 * randn(509, vocab, dtype=torch.float32)
+        if rare is not None:
+            table[:, rare] -= 12.0
         source = randint(4, 40, (len(lengths), max(lengths)))
         for row, length in zip(source, lengths, strict=True):
             row[length:] = 1
@@ -232,6 +258,9 @@ def check_greedy_decode(function: Callable) -> None:
         (40, [5, 2, 3], 4, 2, 3),
         (6, [1, 2, 1, 3, 4], 30, 3, 1),
         (6, [2, 3], 5, 2, 50),  # a token that no score belongs to: nothing ever ends
+        (drawn(100, 400), [drawn(2, 9) for _ in range(3)], drawn(5, 20), drawn(4, 50), drawn(51, 99)),
+        (drawn(5, 9), [drawn(1, 9) for _ in range(drawn(12, 40))], drawn(5, 12), drawn(3, 4), drawn(0, 2)),
+        (drawn(5, 9), [drawn(20, 70), drawn(40, 70)], drawn(70, 200), drawn(0, 4), drawn(10, 99)),
     ]
     for number, (vocab, lengths, max_len, bos_id, eos_id) in enumerate(cases):
         settings = {"max_len": max_len, "bos_id": bos_id, "eos_id": eos_id}
@@ -434,15 +463,17 @@ def _expect_beam(
     return toy
 
 
-def _check_beam(function: Callable, vocab: int, lengths: Sequence[int], alpha: float | None, **settings: int) -> None:
-    """One batch of random sentences, and what is asked of the model."""
+def _check_beam(
+    function: Callable, vocab: int, lengths: Sequence[int], alpha: float, rare: bool = False, **settings: int
+) -> None:
+    """One batch of random sentences, and what is asked of the model; `rare` lets the end come seldom."""
 
     def solve(after: _After) -> tuple[Tokens, float]:
         hypotheses, margin, _ = _search(after, **settings)
-        tokens, narrow = _choose(hypotheses, settings["eos_id"], 0.6 if alpha is None else alpha)
+        tokens, narrow = _choose(hypotheses, settings["eos_id"], alpha)
         return tokens, min(margin, narrow)
 
-    table, source, expected = _toy_batch(vocab, lengths, solve)
+    table, source, expected = _toy_batch(vocab, lengths, solve, settings["eos_id"] if rare else None)
     toy = _expect_beam(function, table, source, expected, alpha, **settings)
     steps = max(_search(_say(table, row), **settings)[2] for row in source)
     _expect_manners(toy, steps, settings["max_len"])
@@ -456,11 +487,20 @@ def check_beam_search(function: Callable) -> None:
         _expect_beam(function, table, torch.stack([row for row, _ in rows]), [t for _, t in rows], alpha, **settings)
     _check_beam(function, 6, [3, 5, 2], 0.0, beam=2, max_len=8, **usual)
     _check_beam(function, 5, [4, 2, 3, 5], 1.0, beam=3, max_len=7, bos_id=4, eos_id=0)
-    _expect_default(function, beam=6, max_len=12, **usual)
+    _expect_penalty(function, None, _OTHER_PENALTIES, beam=6, max_len=12, **usual)
     _check_beam(function, 7, [1, 3, 2], 0.6, beam=1, max_len=9, **usual)
     _check_beam(function, 4, [3, 1], 2.0, beam=7, max_len=5, bos_id=0, eos_id=1)
     _check_beam(function, 6, [3, 2], 0.6, beam=2, max_len=1, **usual)
     _check_beam(function, 5, [2, 3], 0.6, beam=2, max_len=60, **usual)
+    _check_beam(function, drawn(60, 150), [3, drawn(20, 50)], drawn_between(0.1, 3.0), beam=3, max_len=9, **usual)
+    _check_beam(function, drawn(5, 7), [drawn(1, 9)] * 2, 0.6, beam=drawn(10, 20), max_len=drawn(9, 15), **usual)
+    _expect_wide_beam(function, beam=drawn(12, 20), max_len=drawn(9, 12), **usual)
+    _check_beam(function, 5, [drawn(1, 9)] * 2, 0.6, beam=2, max_len=drawn(70, 120), rare=True, **usual)
+    _check_beam(function, 5, [2] * drawn(12, 20), 0.6, beam=2, max_len=drawn(5, 9), **usual)
+    tenths = drawn(2, 17) / 10
+    between = round(tenths + 0.05, 2)
+    _expect_penalty(function, between, (tenths, round(tenths + 0.1, 1)), beam=6, max_len=12, **usual)
+    _expect_penalty(function, drawn_between(2.7, 4.0), (2.0,), beam=6, max_len=12, **usual)
     _expect_greedy_and_best(function)
     _expect_on_its_device(function, 3)
 
@@ -468,21 +508,33 @@ def check_beam_search(function: Callable) -> None:
 _OTHER_PENALTIES = (0.0, 0.5, 0.7, 0.75, 0.8, 1.0)
 
 
-def _expect_default(function: Callable, **settings: int) -> None:
-    """Sentences that every other usual penalty translates otherwise."""
+def _expect_penalty(function: Callable, alpha: float | None, others: Sequence[float], **settings: int) -> None:
+    """Sentences that each of the other penalties translates otherwise; `alpha` None is the default."""
     while True:
-        table, kept, left = 2 * randn(509, 5, dtype=torch.float32), [], set(_OTHER_PENALTIES)
+        table, kept, left = 2 * randn(509, 5, dtype=torch.float32), [], set(others)
         for _ in range(300):
             row = randint(4, 40, (4,))
             hypotheses, margin, _ = _search(_say(table, row), **settings)
-            right, narrow = _choose(hypotheses, settings["eos_id"], 0.6)
+            right, narrow = _choose(hypotheses, settings["eos_id"], 0.6 if alpha is None else alpha)
             told = {p for p in left if _choose(hypotheses, settings["eos_id"], p)[0] != right}
             if told and min(margin, narrow) > 1e-3:
                 kept, left = [*kept, (row, right)], left - told
             if not left:
                 source, expected = torch.stack([row for row, _ in kept]), [tokens for _, tokens in kept]
-                _expect_beam(function, table, source, expected, None, **settings)
+                _expect_beam(function, table, source, expected, alpha, **settings)
                 return
+
+
+def _expect_wide_beam(function: Callable, beam: int, **settings: int) -> None:
+    """A sentence that a beam of eight translates otherwise."""
+    while True:
+        table, row = 2 * randn(509, 8, dtype=torch.float32), randint(4, 40, (4,))
+        hypotheses, margin, _ = _search(_say(table, row), beam=beam, **settings)
+        right, narrow = _choose(hypotheses, settings["eos_id"], 0.6)
+        other, _ = _choose(_search(_say(table, row), beam=8, **settings)[0], settings["eos_id"], 0.6)
+        if other != right and min(margin, narrow) > 1e-3:
+            _expect_beam(function, table, row.unsqueeze(0), [right], 0.6, beam=beam, **settings)
+            return
 
 
 def _make_distant_toy():
@@ -530,6 +582,10 @@ def _expect_greedy_and_best(function: Callable) -> None:
 
 # ---- attention with a cache
 
+# Sentences whose weights are dropped, four of each: that a right answer drops the same in all of them, or in two calls,
+# or nothing, is not to be expected in a million runs.
+_DROPPED = 30
+
 
 def _make_attention(dim, heads, dropout, dtype):
     from multi_head_attention import MultiHeadAttention
@@ -568,10 +624,6 @@ def _masks(kind: str, batch: int, heads: int, t: int) -> Tensor | None:
     return torch.ones(shape, dtype=torch.bool) if t == 1 else rand_mask(*shape, empty_row=t == 4)
 
 
-# The earlier chapters' attention may take the root of a head's size in float32.
-_FLOAT32 = 2e-5
-
-
 def check_cached_attention(function: Callable) -> None:
     """Step by step as the full attention: outputs, caches, masks, gradients, dropout; the old cache is left alone."""
     for kind in ("none", "(B, 1, t)", "(1, t)", "(B, h, 1, t)"):
@@ -583,23 +635,28 @@ def check_cached_attention(function: Callable) -> None:
         (2, 3, 3, "none"),
     ):
         _check_steps(function, batch, dim, heads, kind, torch.float32)
+    _check_steps(function, drawn(1, 3), 8, 2, "(B, 1, t)", torch.float64, drawn(24, 60))
+    heads = drawn(8, 12)
+    _check_steps(function, drawn(1, 9), 2 * heads, heads, "none", torch.float64)
     _expect_nothing_allowed(function)
     _expect_gradients_through_the_cache(function)
     _expect_dropout(function)
 
 
-def _check_steps(function: Callable, batch: int, dim: int, heads: int, kind: str, dtype: torch.dtype) -> None:
+def _check_steps(
+    function: Callable, batch: int, dim: int, heads: int, kind: str, dtype: torch.dtype, length: int = 4
+) -> None:
     attention, state = _attention_with_weights(function, dim, heads, 0.0, dtype)
-    x = randn(batch, 4, dim)
+    x = randn(batch, length, dim)
     cache = None
-    for t in range(1, 5):
+    for t in range(1, length + 1):
         mask = _masks(kind, batch, heads, t)
         x_t = x[:, t - 1 : t].to(dtype)
         kept = {} if cache is None else {"cache[0]": cache[0], "cache[1]": cache[1]}
         with unchanged(x_t=x_t, **kept):
             output, following = expect_pair(call(function, attention, x_t, cache, mask))
         keys, values = _kept(state, x[:, :t], heads)
-        asked = f"position {t} of x {(batch, 4, dim)}, {heads} heads and mask {kind}"
+        asked = f"position {t} of x {(batch, length, dim)}, {heads} heads and mask {kind}"
         # The cache first: a mistake in it shows in the outputs only later.
         pair = expect_pair(following, "the cache")
         for got, right, other, name in zip(pair, (keys, values), (values, keys), ("keys", "values"), strict=True):
@@ -641,6 +698,18 @@ def _expect_gradients_through_the_cache(function: Callable) -> None:
     expect_close(got, right, what, tolerance=_FLOAT32, otherwise=cut_off)
 
 
+class _OneStep:
+    """The first step as a module, whose result is its output."""
+
+    def __init__(self, function: Callable, dropout: float) -> None:
+        self._function = function
+        self._attention, _ = _attention_with_weights(function, 8, 4, dropout, torch.float64)
+        self.train, self.eval = self._attention.train, self._attention.eval
+
+    def __call__(self, x_t: Tensor) -> Tensor:
+        return expect_pair(call(self._function, self._attention, x_t, None))[0]
+
+
 def _expect_dropout(function: Callable) -> None:
     attention, state = _attention_with_weights(function, 4, 2, 1.0, torch.float64)
     x = randn(2, 1, 4)
@@ -652,6 +721,7 @@ def _expect_dropout(function: Callable) -> None:
     attention.eval()
     output, _ = expect_pair(call(function, attention, x, None))
     expect_close(output, all_there, "the output after `.eval()`", tolerance=_FLOAT32, otherwise=Common.DROPOUT_IN_EVAL)
+    expect_dropout_anew(lambda dropout: _OneStep(function, dropout), [randn(1, 1, 8).repeat(_DROPPED, 1, 1)])
 
 
 # ---- BLEU
@@ -667,6 +737,7 @@ def _bleu(
     *,
     clip: bool = True,
     once: bool = False,
+    joined: bool = False,
     brevity: Callable[[int, int], float] = lambda h, r: 1.0 if h >= r else math.exp(1 - r / h),
 ) -> float:
     """BLEU in its own words; the options make mistakes."""
@@ -675,6 +746,11 @@ def _bleu(
         matches = total = 0
         for hypothesis, reference in zip(hypotheses, references, strict=True):
             found, wanted = _ngrams(hypothesis, n), _ngrams(reference, n)
+            if joined:
+                found, wanted = (
+                    Counter("".join(gram) for gram in _ngrams(tokens, n).elements())
+                    for tokens in (hypothesis, reference)
+                )
             if once:
                 found, wanted = Counter(dict.fromkeys(found, 1)), Counter(dict.fromkeys(wanted, 1))
             matches += sum(min(c, wanted[g]) if clip else c * (g in wanted) for g, c in found.items())
@@ -709,15 +785,18 @@ _BLEU_MISTAKES: dict[Mistake, Callable[[Sequence, Sequence], float]] = {
     m.corpus_bleu.ABOVE_1: lambda h, r: _bleu(h, r, brevity=lambda a, b: math.exp(1 - b / a)),
     m.corpus_bleu.BREVITY_BY_SENTENCE: _brevity_by_sentence,
     m.corpus_bleu.JOINED: lambda h, r: _bleu([list(itertools.chain(*h))], [list(itertools.chain(*r))]),
+    m.corpus_bleu.CHARACTERS: lambda h, r: _bleu(h, r, joined=True),
     m.corpus_bleu.LOWER_CASE: lambda h, r: _bleu([[token.lower() for token in tokens] for tokens in h], r),
 }
 
 
-def _corpus(sentences: int, words: str, longest: int, change: float) -> tuple[list[list[str]], list[list[str]]]:
+def _corpus(
+    sentences: int, words: Sequence[str], longest: int, change: float
+) -> tuple[list[list[str]], list[list[str]]]:
     """References of random words, and hypotheses that differ from them by dropped, doubled and other words."""
     references, hypotheses = [], []
     for _ in range(sentences):
-        reference = random.choices(words, k=random.randint(1, longest))
+        reference = random.choices(words, k=random.randint((longest + 1) // 2 if longest > 100 else 1, longest))
         hypothesis = []
         for word in reference:
             draw = random.random()
@@ -755,6 +834,12 @@ def check_corpus_bleu(function: Callable) -> None:
         _expect_bleu(function, *corpus, "BLEU of random sentences")
         if number % 10 == 0:
             _expect_bleu(function, *_long_corpus(), "BLEU of random sentences")
+    words = ("a", "ab", "b", "ba", "aba", "c", "ca", "bc")
+    for sentences, longest in ((drawn(1, 6), 20), (drawn(40, 120), 20), (drawn(2, 4), drawn(200, 600))):
+        corpus = _corpus(sentences, words, longest, 0.3)
+        corpus[0][0] += [*("ab", "c", "ba", "b"), *corpus[0][0]] * 2
+        corpus[1][0] += [*("a", "bc", "b", "ab"), *corpus[1][0]] * 2
+        _expect_bleu(function, *corpus, "BLEU of random sentences")
     two = [["a"], ["b"]]
     pair = [[list("abcdef")], [list("abcdeg")]]
     after = place(_lists_after, beside=function)(function, *pair)
@@ -837,6 +922,11 @@ def _step_case(batch: int, k: int, vocab: int, eos_id: int, first: bool) -> tupl
 def check_beam_step(function: Callable) -> None:
     """The k best continuations, by value, parent and token; what has ended; gradients, dtypes, devices."""
     sizes = [(3, 3, 5, 3), (2, 4, 7, 0), (1, 1, 4, 1), (4, 2, 6, 5), (1, 5, 5, 2), (5, 3, 4, 3)]
+    sizes += [
+        (drawn(1, 3), drawn(9, 16), drawn(20, 30), drawn(0, 8)),
+        (drawn(1, 3), 4, drawn(100, 5000), drawn(60, 99)),
+    ]
+    sizes += [(drawn(12, 30), 2, drawn(5, 9), drawn(0, 4))]
     for batch, k, vocab, eos_id in sizes:
         for first in (False, True) if k > 1 else (True,):
             case = _step_case(batch, k, vocab, eos_id, first)
@@ -943,6 +1033,9 @@ def check_learn_merges(function: Callable) -> None:
     for letters in ("ab", "abc", "abcd", "abcAB") * 10:
         made = ("".join(random.choices(letters, k=random.randint(1, 8))) for _ in range(random.randint(3, 9)))
         cases.append(({word: random.randint(1, 4) for word in made}, random.choice((3, 6, 40))))
+    letters = "abcdefghijklmnopqrstuvwxyzäöüß"
+    made = ("".join(random.choices(letters, k=random.randint(8, 25))) for _ in range(drawn(12, 20)))
+    cases.append(({"mäßig": 17, "größe": 3} | {word: drawn(1, 1000) for word in made}, drawn(50, 80)))
     for words, count in cases:
         copy = dict(words)
         value = call(function, words, count)

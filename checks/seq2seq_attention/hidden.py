@@ -1,5 +1,6 @@
 """The hidden tests of chapter 08."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -33,6 +34,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
+from checks.chance import drawn, drawn_between, likely_counts
 from checks.formulas import linear
 from checks.seq2seq_attention import mistakes as m
 from checks.seq2seq_attention.visible import attention_shapes, decoder_shapes, encoder_shapes, several
@@ -116,7 +118,7 @@ def _sentences(vocab: int, batch: int, m: int, slack: int = 0) -> tuple[Tensor, 
 
 def check_encoder(cls: Callable) -> None:
     """Parameters, values at several sizes and dtypes, padding, gradients, dropout."""
-    for sizes, batch, length in _ENCODERS:
+    for sizes, batch, length in (*_ENCODERS, ((drawn(50, 900), 3, 2, 3), 3, drawn(90, 200))):
         for dtype in (torch.float64, torch.float32):
             module, state = build(lambda s=sizes: cls(*s, 0.0), encoder_shapes(*sizes), dtype=dtype)
             tokens, lengths = _sentences(sizes[0], batch, length, slack=int(length > 4))
@@ -199,7 +201,7 @@ def _attention_inputs(encoder: int, decoder: int, batch: int, m: int, empty: boo
 
 def check_additive_attention(cls: Callable) -> None:
     """Parameters, values with and without padding, empty rows, gradients, device."""
-    for sizes, batch, length in _ATTENTIONS:
+    for sizes, batch, length in (*_ATTENTIONS, ((drawn(2, 9), drawn(10, 40)), drawn(9, 20), drawn(100, 600))):
         for dtype in (torch.float64, torch.float32):
             module, state = build(lambda s=sizes: cls(*s), attention_shapes(*sizes), dtype=dtype)
             given = _as(dtype, _attention_inputs(*sizes, batch, length))
@@ -309,7 +311,8 @@ def _decoder_inputs(sizes: tuple[int, ...], batch: int, m: int) -> dict[str, Ten
 
 def check_decoder(cls: Callable) -> None:
     """Parameters, values at several sizes and dtypes, gradients, dropout."""
-    for sizes, batch, length in _DECODERS:
+    wide = (drawn(100, 2000), drawn(2, 9), drawn(2, 9), drawn(2, 9)), drawn(9, 20), drawn(100, 300)
+    for sizes, batch, length in (*_DECODERS, wide):
         for dtype in (torch.float64, torch.float32):
             module, state = _decoder(cls, sizes, dtype=dtype)
             _expect_step(module, state, _as(dtype, _decoder_inputs(sizes, batch, length)), dtype)
@@ -473,7 +476,7 @@ def _part(state: State, prefix: str) -> dict[str, Tensor]:
 
 def check_seq2seq(cls: Callable) -> None:
     """Always true tokens, always own ones, the mask, chance, gradients; with an encoder and a decoder of the checks."""
-    for sizes in _WRITINGS:
+    for sizes in (*_WRITINGS, (drawn(9, 20), drawn(3, 6), drawn(100, 300)), (2, drawn(90, 200), 4)):
         model = _model(cls)
         state = _weights_for(model, _MODEL_SHAPES)
         problem = dict(zip(("source", "lengths", "target"), _problem(*sizes), strict=True))
@@ -545,7 +548,7 @@ def _expect_chance(cls: Callable) -> None:
     """The choices follow the probability and the generator, and differ from step to step."""
     model = _model(cls)
     _weights_for(model, _MODEL_SHAPES, _OWN)
-    source, lengths, target = _problem(3, 301, 4)
+    source, lengths, target = _problem(3, _STEPS + 2, 4)
     generator = torch.Generator()
 
     def fed(target: Tensor, probability: float | None, number: int | None) -> Tensor:
@@ -557,33 +560,67 @@ def _expect_chance(cls: Callable) -> None:
     _expect_choices(fed, target)
 
 
+_STEPS = 600  # choices in a long target
+_SHORT_CALLS = 60  # with a short one
+# Two stretches of choices that agree by chance are at least so long that it happens less often than this.
+_AGREE = 1e-12
+
+
+def stretch(probability: float) -> int:
+    """How many steps two runs have to agree in, so that chance does it with a probability of `_AGREE` or less."""
+    return math.ceil(math.log(_AGREE) / math.log(probability**2 + (1 - probability) ** 2))
+
+
 def _expect_choices(fed: Callable[[Tensor, float | None, int | None], Tensor], target: Tensor) -> None:
-    """`fed(target, probability, seed)` runs the student's code: the tokens fed after the first, `(steps, B)`."""
-    for probability in (0.25, None, 0.75):
-        tokens = fed(target, probability, int(randint(0, 2**31, ())))
-        own = tokens >= min(_OWN)
-        truth = target.T[1:-1]
+    """`fed(target, probability, seed)` runs the student's code: the tokens fed after the first, `(steps, B)`.
+
+    A right answer is turned down less than once in a million runs: of some fifteen counts each is outside its bounds
+    with a probability of 2 · FALSE, and of some two thousand stretches each agrees with another once in 10^12.
+    """
+    for probability in (drawn_between(0.08, 0.1), None, drawn_between(0.3, 0.7), drawn_between(0.8, 0.9)):
+        own = _own_tokens(fed, target, probability)
         wanted = 0.5 if probability is None else probability
         asked = f"target {tuple(target.shape)} and teacher_forcing {wanted}"
-        told = {"asked": asked, "expected": len(truth), "got": len(tokens)}
-        expect(tokens.shape == truth.shape, Unexplained.NUMBER, "the steps after the first", **told)
-        neither = int((tokens[~own] != truth[~own]).sum())
-        told = {"asked": asked, "expected": "the true ones or the decoder's own", "got": f"{neither} others"}
-        expect(neither == 0, Unexplained.VALUES, "the tokens that are fed", **told)
-        share = 1 - own.double().mean().item()
-        told = {"asked": asked, "expected": wanted, "got": share}
-        expect(0.0 < share < 1.0, m.Seq2Seq.CHOSEN_ONCE, "the share of steps with the true token", **told)
-        # 300 choices: a right answer is off by more than 0.16 once in twenty million runs.
-        close = abs(share - wanted) < 0.16
-        expect(close, m.Seq2Seq.OTHER_SHARE, "the share of steps with the true token", **told)
-        # A right answer repeats itself over half of the steps once in 10^30 runs.
-        lag = next((k for k in range(1, len(own) // 2) if torch.equal(own[k:], own[:-k])), 0)
+        truths = int((~own[:, 0]).sum())  # one choice may serve all sentences
+        told = {"asked": asked, "expected": wanted, "got": truths / len(own)}
+        what = "the share of steps with the true token"
+        expect(0 < truths < len(own), m.Seq2Seq.CHOSEN_ONCE, what, **told)
+        low, high = likely_counts(len(own), wanted)
+        expect(low <= truths <= high, m.Seq2Seq.OTHER_SHARE, what, **told)
+        lags = range(1, len(own) - stretch(wanted))
+        lag = next((k for k in lags if torch.equal(own[k:], own[:-k])), 0)
         expect(lag == 0, m.Seq2Seq.REPEATS, "the choices", asked=asked, got=f"the same every {lag} steps")
-    # 40 choices: two runs that choose on their own agree once in a million million.
-    fed = partial(fed, target[:, :42])
-    expect(torch.equal(fed(0.5, 7), fed(0.5, 7)), m.Seq2Seq.GENERATOR_IGNORED, "two runs with one seed differ")
-    expect(not torch.equal(fed(0.5, 7), fed(0.5, 8)), m.Seq2Seq.SEEDED_ANEW)
-    expect(not torch.equal(fed(0.5, None), fed(0.5, None)), m.Seq2Seq.SEEDED_INSIDE)
+    run, number = partial(fed, target[:, :42]), drawn(0, 10**9)
+    expect(
+        torch.equal(run(0.5, number), run(0.5, number)), m.Seq2Seq.GENERATOR_IGNORED, "two runs with one seed differ"
+    )
+    expect(not torch.equal(run(0.5, number), run(0.5, number + 1)), m.Seq2Seq.SEEDED_ANEW)
+    expect(not torch.equal(run(0.5, None), run(0.5, None)), m.Seq2Seq.SEEDED_INSIDE)
+    _expect_choices_in_short_targets(fed, target)
+
+
+def _own_tokens(
+    fed: Callable[[Tensor, float | None, int | None], Tensor], target: Tensor, probability: float | None
+) -> Tensor:
+    """Where the decoder's own token was fed, `(steps, B)`, once all that was fed is either that or the true one."""
+    tokens, truth = fed(target, probability, drawn(0, 2**31)), target.T[1:-1]
+    own = tokens >= min(_OWN)
+    asked = f"target {tuple(target.shape)} and teacher_forcing {0.5 if probability is None else probability}"
+    told = {"asked": asked, "expected": len(truth), "got": len(tokens)}
+    expect(tokens.shape == truth.shape, Unexplained.NUMBER, "the steps after the first", **told)
+    neither = int((tokens[~own] != truth[~own]).sum())
+    told = {"asked": asked, "expected": "the true ones or the decoder's own", "got": f"{neither} others"}
+    expect(neither == 0, Unexplained.VALUES, "the tokens that are fed", **told)
+    return own
+
+
+def _expect_choices_in_short_targets(fed: Callable[[Tensor, float | None, int | None], Tensor], target: Tensor) -> None:
+    """No two steps of a short target choose alike in every call."""
+    short, probability = target[:, : drawn(6, 12)], drawn_between(0.4, 0.6)
+    own = torch.stack([_own_tokens(fed, short, probability)[:, 0] for _ in range(_SHORT_CALLS)])
+    asked = f"{_SHORT_CALLS} times target {tuple(short.shape)} and teacher_forcing {probability}"
+    alike = len(own.T.unique(dim=0)) < own.shape[1]
+    expect(not alike, m.Seq2Seq.CHOSEN_ONCE, "two steps that choose alike each time", asked=asked)
 
 
 # ---- the reader's own test
@@ -881,7 +918,8 @@ _ERASURES = [((9, 7), (3, 5, 4), 0), ((8, 8), (4, 5, 4), 2), ((6, 5), (1, 3, 6),
 
 def check_effect_of_erasing(function: Callable) -> None:
     """Values at several sizes; modes and weights left as found; no graph kept."""
-    for vocabularies, (batch, n, length), unk_id in _ERASURES:
+    wide = (drawn(50, 300), drawn(5, 20)), (2, drawn(5, 9), drawn(30, 60)), drawn(10, 49)
+    for vocabularies, (batch, n, length), unk_id in (*_ERASURES, wide):
         for dtype in (torch.float64, torch.float32):
             words, heard = (0.5 * randn(size, vocabularies[1]) for size in vocabularies)
             given = [value.to(dtype) for value in (words, randn(length), heard)]

@@ -1,0 +1,50 @@
+"""What chance may do: how often each thing can come when right answers draw, and sizes that nobody can foretell."""
+
+import torch
+from torch import Tensor
+
+from autograder.checks import randint
+
+# How often a right answer may be outside the bounds of one count, on each side. `tests/test_chance.py` adds up what
+# that makes for each check.
+FALSE = 1e-11
+
+
+def drawn(low: int, high: int) -> int:
+    """A whole number from `low` to `high`, both included, that nobody can foretell."""
+    return int(randint(low, high + 1, ()))
+
+
+def drawn_between(low: float, high: float) -> float:
+    """A number of three digits between two others, small ones as likely as large ones."""
+    share = int(randint(0, 10**6, ())) / 10**6
+    return float(f"{low * (high / low) ** share:.3g}")
+
+
+def likely_counts(draws: int, chance: float, false: float = FALSE) -> tuple[int, int]:
+    """The fewest and the most of so many draws that may come out, each missed with a probability of `false` or less.
+
+    Args:
+        draws: how many, each on its own.
+        chance: of each one to come out, from 0 to 1.
+        false: how often a right answer may have fewer, and how often it may have more.
+    """
+    at_least, at_most = _tails(draws, chance)
+    return int((at_most > false).nonzero()[0]), int((at_least > false).nonzero()[-1])
+
+
+def chance_outside(draws: int, chance: float, low: int, high: int) -> float:
+    """How likely it is that of so many draws fewer than `low` or more than `high` come out."""
+    at_least, at_most = _tails(draws, chance)
+    below = at_most[low - 1].item() if low > 0 else 0.0
+    return below + (at_least[high + 1].item() if high < draws else 0.0)
+
+
+def _tails(draws: int, chance: float) -> tuple[Tensor, Tensor]:
+    """Of each count the probability that so many or more come out, and that so many or fewer do."""
+    counts = torch.arange(draws + 1, dtype=torch.float64)
+    rest = draws - counts
+    ways = torch.lgamma(torch.tensor(draws + 1.0).double()) - torch.lgamma(counts + 1) - torch.lgamma(rest + 1)
+    share = torch.tensor(chance, dtype=torch.float64)
+    exactly = (ways + torch.special.xlogy(counts, share) + torch.special.xlog1py(rest, -share)).exp()
+    return exactly.flip(0).cumsum(0).flip(0), exactly.cumsum(0)
