@@ -52,7 +52,7 @@ def _tensors(wrong: Mapping[Mistake, Any]) -> dict[Mistake, Callable[[], Tensor]
 
 @visible(
     "(1, 7) divided by 5, the root of its mean square, then scaled by `weight`",
-    graded="other cases, library functions, gradients, dtypes and devices",
+    graded="other cases, large numbers, library functions, gradients, dtypes and devices",
 )
 def RMSNorm(cls: Callable) -> None:
     """The features (1, 7), whose mean square is 25, and (6, 8), whose is 50."""

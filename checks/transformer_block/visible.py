@@ -132,7 +132,7 @@ def _network_mistakes(x: Tensor, right: Tensor) -> dict[Mistake, Tensor]:
 
 @visible(
     "names and shapes of the parameters, and two positions by hand",
-    graded="other cases, gradients, dtypes, devices and dropout",
+    graded="other cases, large numbers, gradients, dtypes, devices and dropout",
 )
 def FeedForward(cls: Callable) -> None:
     """Two sequences of one position each: (1, 2) becomes (1, 2, 0) in the middle, then (3, -8)."""
@@ -145,7 +145,7 @@ def FeedForward(cls: Callable) -> None:
 
 @visible(
     "the third dimension of the weights, and that features, not positions, are the channels",
-    graded="other cases, gradients, dtypes and devices",
+    graded="other cases, large numbers, gradients, dtypes and devices",
 )
 def ConvFeedForward(cls: Callable) -> None:
     """The weights of `FeedForward`'s check, as convolutions of width 1."""
