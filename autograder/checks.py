@@ -30,10 +30,10 @@ _generator = torch.Generator()
 _stream = [secrets.randbits(64), 0]
 
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
-# What draws random numbers, and what makes a tensor of no other.
+# What draws random numbers, and what makes a tensor of no other; `full` makes the probabilities of a draw.
 _DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli", "normal"}
 _DRAWS |= {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
-_FACTORIES = {"arange", "eye", "full", "linspace", "ones", "tensor", "tril_indices", "triu_indices", "zeros"}
+_FACTORIES = {"arange", "eye", "linspace", "ones", "tensor", "tril_indices", "triu_indices", "zeros"}
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
 
 
