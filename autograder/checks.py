@@ -317,7 +317,9 @@ def expect_parameters(
             that fits is named.
     """
     parameters = named_parameters(module)
-    there = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
+    names = {id(parameters[name]): name for name in reversed(list(shapes)) if name in parameters}
+    shared = {name for name in shapes if name in parameters and names[id(parameters[name])] != name}
+    there = {name: tuple(parameter.shape) for name, parameter in parameters.items() if name not in shared}
     for name, shape in shapes.items():
         mistake = next((m for part, m in (hints or {}).items() if part in name), None)
         what = f"the parameter `{name}`"
