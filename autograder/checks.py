@@ -41,10 +41,10 @@ _generator = torch.Generator()
 _stream = [secrets.randbits(64), 0]
 
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
-# What draws random numbers, and what makes a tensor of no other.
+# What draws random numbers, and what makes a tensor of no other; `full` makes the probabilities of a draw.
 _DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli", "normal"}
 _DRAWS |= {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
-_FACTORIES = {"arange", "eye", "full", "linspace", "ones", "tensor", "tril_indices", "triu_indices", "zeros"}
+_FACTORIES = {"arange", "eye", "linspace", "ones", "tensor", "tril_indices", "triu_indices", "zeros"}
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
 
 
@@ -348,7 +348,9 @@ def expect_parameters(
             that fits is named.
     """
     parameters = named_parameters(module)
-    there = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
+    names = {id(parameters[name]): name for name in reversed(list(shapes)) if name in parameters}
+    shared = {name for name in shapes if name in parameters and names[id(parameters[name])] != name}
+    there = {name: tuple(parameter.shape) for name, parameter in parameters.items() if name not in shared}
     for name, shape in shapes.items():
         mistake = next((m for part, m in (hints or {}).items() if part in name), None)
         what = f"the parameter `{name}`"

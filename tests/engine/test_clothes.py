@@ -197,3 +197,9 @@ def test_what_is_drawn_or_brought_to_the_cpu_on_purpose_may_be_computed_there():
     for function, chance in ((gumbel, False), (beside, True)):
         with pytest.raises(Complaint):
             expect_device(function, {"x": torch.zeros(2, 3)}, chance=chance)
+
+
+def test_one_layer_under_two_promised_names_is_one_too_few():
+    shared = nn.ModuleList([nn.Linear(1, 1, bias=False)] * 2)
+    with pytest.raises(Complaint, match=r"1\.weight"):
+        expect_parameters(shared, {"0.weight": (1, 1), "1.weight": (1, 1)})
