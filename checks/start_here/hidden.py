@@ -5,11 +5,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from autograder.checks import expect_matches, expect_no_loop, randn
+from autograder.checks import expect_matches, expect_no_loop, expect_not_calling, naming, randn
 from checks.start_here import mistakes as m
 
 # Equal sizes first, where a mix-up gives a wrong value instead of a crash.
 _DOT_SIZES = [(4, 4), (3, 5), (5, 2), (6, 1), (1, 4), (1, 1)]  # (B, d)
+_MORE_DIMENSIONS = [(3, 3, 3), (2, 5, 4), (4, 1, 3), (2, 3, 1, 5), (3, 2, 4, 2, 6), (7,), (1,)]
 _PAIR_SIZES = [
     (3, 3, 3, 3),
     (2, 3, 5, 4),
@@ -22,16 +23,19 @@ _PAIR_SIZES = [
 
 
 def _dot_oracle(a: Tensor, b: Tensor) -> Tensor:
-    return sum(a[:, k] * b[:, k] for k in range(a.shape[1]))
+    return sum(a[..., k] * b[..., k] for k in range(a.shape[-1]))
 
 
 def check_batch_dot(function: Callable) -> None:
-    """Values, and that there is no loop."""
-    cases = [{"a": randn(*sizes), "b": randn(*sizes)} for sizes in _DOT_SIZES]
+    """Values in a table and with other numbers of dimensions, and that there is no loop."""
+    tables, others = ([{"a": randn(*s), "b": randn(*s)} for s in sizes] for sizes in (_DOT_SIZES, _MORE_DIMENSIONS))
     squeezed = {m.batch_dot.SQUEEZED: lambda a, b: (a * b).sum(-1).squeeze()}
-    expect_matches(function, _dot_oracle, cases, squeezed, "batch_dot(a, b)")
-    small, large = (randn(2, 3), randn(2, 3)), (randn(7, 9), randn(7, 9))
-    expect_no_loop(function, small, large, over="the batch or the dimension")
+    expect_matches(function, _dot_oracle, tables, squeezed, "batch_dot(a, b)")
+    with naming(m.batch_dot.TWO_DIMENSIONS):
+        expect_matches(function, _dot_oracle, others, None, "batch_dot(a, b)")
+    for few, many in (((2, 3), (7, 9)), ((2, 2, 3), (4, 7, 9))):
+        small, large = (randn(*few), randn(*few)), (randn(*many), randn(*many))
+        expect_no_loop(function, small, large, over="the batch or the dimension")
 
 
 def _pair_oracle(x: Tensor, y: Tensor) -> Tensor:
@@ -40,9 +44,10 @@ def _pair_oracle(x: Tensor, y: Tensor) -> Tensor:
 
 
 def check_pairwise_dots(function: Callable) -> None:
-    """Values, and that there is no loop."""
+    """Values, that there is no loop, and no einsum."""
     cases = [{"x": randn(b, n, d), "y": randn(b, m, d)} for b, n, m, d in _PAIR_SIZES]
     squeezed = {m.pairwise_dots.SQUEEZED: lambda x, y: (x @ y.mT).squeeze()}
     expect_matches(function, _pair_oracle, cases, squeezed, "pairwise_dots(x, y)")
     small, large = (randn(2, 3, 4), randn(2, 5, 4)), (randn(5, 7, 6), randn(5, 9, 6))
     expect_no_loop(function, small, large, over="vectors or batch items")
+    expect_not_calling(function, large, {"einsum"}, m.pairwise_dots.EINSUM)
