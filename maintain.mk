@@ -93,6 +93,8 @@ results:
 	$(BIN)/python results/multi30k.py --compare
 	$(BIN)/python results/beams.py
 	$(BIN)/python results/caption_models.py
+	$(BIN)/python results/caption_models.py --compare
+	$(BIN)/python results/induction.py
 	$(BIN)/python results/report.py
 
 bench:

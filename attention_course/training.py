@@ -3,11 +3,12 @@
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from torch import nn
@@ -23,8 +24,11 @@ def save(state: Any, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
-    torch.save(state, unfinished)
-    os.replace(unfinished, path)
+    try:
+        torch.save(state, unfinished)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def mixed_precision() -> AbstractContextManager:
@@ -84,41 +88,114 @@ def fit(
     Returns:
         The rows of all finished epochs. Interrupted, it says so and returns those so far.
     """
-    history = resume(parts, checkpoint)
+    state = load_state(checkpoint)
     try:
-        for epoch in range(len(history), epochs):
-            torch.manual_seed(epoch)
-            batches = batches_of(epoch)
-            with tqdm(total=len(batches), file=sys.stdout, leave=False, mininterval=0.5) as bar:
-                bar.set_description(f"epoch {epoch + 1} of {epochs}")
-                history = [*history, list(run_epoch(counted(batches, bar)))]
-            state = {name: part.state_dict() for name, part in parts.items()}
-            save(state | {"history": history}, checkpoint)
+        keep_training(parts, state, batches_of, run_epoch, checkpoint, share_of(epochs), file=sys.stdout)
     except KeyboardInterrupt:
-        print(f"\ninterrupted in epoch {len(history) + 1}: run this cell again to go on after epoch {len(history)}")
-    return history
-
-
-def resume(parts: Mapping[str, Any], checkpoint: Path) -> list[list[float]]:
-    """Give model, optimizer and scheduler the state of a checkpoint.
-
-    Args:
-        parts: what the checkpoint keeps, by name.
-        checkpoint: its file; where there is none, the parts stay as they are.
-
-    Returns:
-        The rows of the epochs that are done.
-    """
-    if not checkpoint.exists():
-        return []
-    state = torch.load(checkpoint, weights_only=True)
-    for name, part in parts.items():
-        part.load_state_dict(state[name])
+        done = len(state["history"])
+        print(f"\ninterrupted in epoch {done + 1}: run this cell again to go on after epoch {done}")
     return state["history"]
 
 
-def counted(batches: Iterable, bar: tqdm) -> Iterator:
-    """The same batches; the bar moves on after each."""
-    for batch in batches:
-        yield batch
-        bar.update()
+def load_state(checkpoint: Path) -> dict[str, Any]:
+    """What `keep_training` has kept in a file; empty if there is none."""
+    return torch.load(checkpoint, weights_only=True) if checkpoint.exists() else {}
+
+
+def share_of(epochs: int) -> Callable[[float], float]:
+    """For `keep_training`: after so many epochs the way is over."""
+    return lambda behind: behind / epochs if epochs else 1.0
+
+
+def keep_training(
+    parts: Mapping[str, Any],
+    state: dict[str, Any],
+    batches_of: Callable[[int], Sequence],
+    run: Callable[[Iterable], list[float]],
+    checkpoint: Path,
+    share: Callable[[float], float],
+    *,
+    title: str = "",
+    seed: int = 0,
+    pause: float | None = None,
+    file: TextIO | None = None,
+) -> None:
+    """Train in rounds and keep everything after each; stopped at any moment, it goes on from the last one kept.
+
+    It ends bit for bit where it would have ended without the stop, if what is random is drawn from torch's generator,
+    or depends on the epoch alone.
+
+    Args:
+        parts: model, optimizer and whatever else changes while training and has a `state_dict`, by name.
+        state: what `load_state` has found, or where to begin: the parts begin with what stands there under their
+            names. It is changed in place: `history` has the row of each round, `epoch` and `batch` say which batch is
+            the next, and whatever else stands in it is kept too.
+        batches_of: the batches of an epoch, by its number.
+        run: trains on all batches that it is given, those of one round, and returns a row of numbers.
+        checkpoint: the file.
+        share: what part of the way is behind after so many epochs, a fraction of one included; at 1 it is over.
+        title: what is trained, for the progress bar.
+        seed: torch is seeded with this and the epoch's number at the beginning of each.
+        pause: a round is an epoch; or else it is over after so many seconds, wherever that is.
+        file: where the progress bar is shown; stderr if not given, and in a log only once a minute.
+
+    Raises:
+        KeyboardInterrupt: as it came; the file is that of the last round.
+    """
+    for name, part in parts.items():
+        if state.get(name) is not None:
+            part.load_state_dict(state[name])
+    state.setdefault("history", [])
+    state.setdefault("epoch", len(state["history"]))
+    state.setdefault("batch", 0)
+    if "random" in state:
+        torch.set_rng_state(state["random"])
+    seldom = file is None and not sys.stderr.isatty()
+    with tqdm(
+        desc=title,
+        total=1.0,
+        initial=min(1.0, share(state["epoch"])),
+        bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left",
+        file=file,
+        leave=False,
+        mininterval=60 if seldom else 0.5,
+        miniters=0,
+        smoothing=0,
+    ) as bar:
+        while share(state["epoch"]) < 1:
+            batches = _round(state, batches_of, share, title, seed, pause, bar)
+            row = list(run(batches))
+            for _ in batches:  # what `run` has left out
+                pass
+            kept = {name: part.state_dict() for name, part in parts.items()}
+            kept |= {"history": [*state["history"], row], "random": torch.get_rng_state()}
+            save(state | kept, checkpoint)
+            state |= kept
+
+
+def _round(
+    state: dict[str, Any],
+    batches_of: Callable[[int], Sequence],
+    share: Callable[[float], float],
+    title: str,
+    seed: int,
+    pause: float | None,
+    bar: tqdm,
+) -> Iterator:
+    """The batches of one round; the state and the bar move on when a batch has been used."""
+    start, over = time.monotonic(), False
+    while not over:
+        epoch = state["epoch"]
+        bar.set_description_str(f"{title}, epoch {epoch + 1}".removeprefix(", "), refresh=False)
+        if state["batch"] == 0:
+            torch.manual_seed(seed + epoch)
+        batches = batches_of(epoch)
+        while state["batch"] < len(batches) and not over:
+            yield batches[state["batch"]]
+            state["batch"] += 1
+            behind = min(1.0, share(epoch + state["batch"] / len(batches)))
+            bar.update(behind - bar.n)
+            over = pause is not None and (behind >= 1 or time.monotonic() - start >= pause)
+        if state["batch"] >= len(batches):
+            state["epoch"], state["batch"] = epoch + 1, 0
+            over = over or pause is None

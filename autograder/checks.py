@@ -8,7 +8,7 @@ import inspect
 import math
 import secrets
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -42,6 +42,10 @@ _generator = torch.Generator()
 _stream = [secrets.randbits(64), 0]
 
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+# What draws random numbers, and what makes a tensor of no other.
+_DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli", "normal"}
+_DRAWS |= {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
+_FACTORIES = {"arange", "eye", "full", "linspace", "ones", "tensor", "tril_indices", "triu_indices", "zeros"}
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
 
 
@@ -65,6 +69,11 @@ def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
 def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
     """Random integers in `[low, high)`, new ones at each run."""
     return torch.randint(low, high, tuple(shape), generator=_fresh())
+
+
+def draw_size(low: int = 300, high: int = 600) -> int:
+    """A size from `low` to `high` that nobody foretells, so that no answer can be right for the sizes tried alone."""
+    return int(randint(low, high + 1, ()))
 
 
 def rand_weights(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -121,6 +130,18 @@ def set_weights(module: nn.Module, state: Mapping[str, Tensor], dtype: torch.dty
     """
     module.to(dtype)
     module.load_state_dict({name: value.to(dtype, copy=True) for name, value in state.items()}, strict=False)
+
+
+def draw_sizes(*ranges: tuple[int, int]) -> tuple[int, ...]:
+    """Sizes that nobody can foretell, pairwise different.
+
+    Args:
+        ranges: the smallest and the largest of each; what they hold together must leave room for different ones.
+    """
+    while True:
+        sizes = tuple(int(randint(low, high + 1, ())) for low, high in ranges)
+        if len(set(sizes)) == len(sizes):
+            return sizes
 
 
 def expect_tensor(
@@ -337,7 +358,8 @@ def expect_parameters(
         hints: the mistake behind a parameter that is missing or has another shape, by a part of its name; the first
             that fits is named.
     """
-    there = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    parameters = named_parameters(module)
+    there = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
     for name, shape in shapes.items():
         mistake = next((m for part, m in (hints or {}).items() if part in name), None)
         what = f"the parameter `{name}`"
@@ -346,8 +368,14 @@ def expect_parameters(
             complain(mistake or Common.PARAMETER_MISSING, what, expected=f"there, of shape {tuple(shape)}", got=given)
         told = {"expected": f"of shape {tuple(shape)}", "got": f"shape {there[name]}"}
         expect(there[name] == tuple(shape), mistake or Common.PARAMETER_SHAPE, what, **told)
-    more = sorted(set(there) - set(shapes))
+    promised = {id(parameters[name]) for name in shapes}
+    more = sorted(name for name, parameter in parameters.items() if id(parameter) not in promised)
     expect(not more, Common.PARAMETER_TOO_MANY, f"the one too many is `{more[0]}`" if more else "")
+
+
+def named_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters of a module by name, by each of its names: an `nn.Sequential` may hold the same layers again."""
+    return dict(module.named_parameters(remove_duplicate=False))
 
 
 def build(
@@ -398,7 +426,7 @@ def expect_parameter_gradients(
         expect(result.requires_grad, Common.CUT_OFF)
         (result * direction).sum().backward()
         wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
-    parameters = dict(module.named_parameters())
+    parameters = named_parameters(module)
     missing = [name for name in leaves if name not in parameters]
     expect(not missing, Common.PARAMETER_MISSING, f"after a call, the parameter `{missing[0]}`" if missing else "")
     given = {name: parameters[name].grad for name in leaves}
@@ -450,6 +478,8 @@ def draw_probability() -> float:
 def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any]) -> None:
     """Fail unless dropout is awake at a probability that the check draws, and draws anew for each call and item.
 
+    With 150 numbers to drop or more, chance alone makes a right answer fail less than once in a million judgements.
+
     Args:
         make: makes a module with this probability, whose weights are not zero; the first counts if it returns several
             things.
@@ -475,6 +505,62 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     expect(not _close(first, second, 1e-5), Common.DROPOUT_REPEATED, "the result", asked=asked)
     alike = _close(first, first[:1].expand_as(first), 1e-5)
     expect(not alike, Common.DROPOUT_ONE_FOR_ALL, "the result for a batch of equal items", asked=asked)
+
+
+# Standard deviations within which a count of what is dropped must stay.
+DROPOUT_LUCK = 7.0
+# The least entries that tell: with fewer, what is dropped together would not show beside chance.
+DROPOUT_ENTRIES = 500
+
+
+def expect_dropped_singly(dropped: Tensor, probability: float, share: Mistake, asked: str = "") -> None:
+    """Fail unless each entry was dropped by itself, with this probability.
+
+    How many are dropped is a binomial number, and so is along each dimension how many entries of the first half share
+    the lot of their partner in the second half. A right answer fails by chance less than once in a million judgements,
+    each of which looks at fewer than a hundred such numbers: `tests/test_chance.py` computes it.
+
+    Args:
+        dropped: bool, True where an entry was dropped; at least `DROPOUT_ENTRIES` of them.
+        probability: between those that `draw_probability` draws.
+        share: the mistake to name if another share is dropped.
+        asked: for which arguments.
+    """
+    assert dropped.numel() >= DROPOUT_ENTRIES, "too few entries to tell chance from a mistake"
+    expect_not_dropped_together(dropped, range(dropped.dim()))
+    got = f"{dropped.double().mean():.2f}"
+    near = within_luck(int(dropped.sum()), dropped.numel(), probability)
+    expect(near, share, "the share that is dropped", asked=asked, expected=f"about {probability:g}", got=got)
+    alike = probability**2 + (1 - probability) ** 2
+    for dim, size in enumerate(dropped.shape):
+        if size > 1:
+            same = _same_as_partner(dropped, dim)
+            told = {"expected": f"about {alike:.2f}", "got": f"{same.double().mean():.2f}"}
+            what = f"the share of entries along dimension {dim} with the same lot"
+            expect(within_luck(int(same.sum()), same.numel(), alike), Common.DROPOUT_TOGETHER, what, **told)
+
+
+def expect_not_dropped_together(dropped: Tensor, dims: Iterable[int]) -> None:
+    """Fail if along one of these dimensions all is dropped or nothing.
+
+    Args:
+        dropped: bool, True where an entry was dropped; so many that chance does not make them alike.
+        dims: the dimensions.
+    """
+    for dim in dims:
+        alike = dropped.shape[dim] > 1 and bool(_same_as_partner(dropped, dim).all())
+        expect(not alike, Common.DROPOUT_TOGETHER, f"all or nothing is dropped along dimension {dim} of the result")
+
+
+def _same_as_partner(dropped: Tensor, dim: int) -> Tensor:
+    """Whether entries of the first half have the lot of those as far on in the second: pairs without an overlap."""
+    half = dropped.shape[dim] // 2
+    return dropped.narrow(dim, 0, half) == dropped.narrow(dim, half, half)
+
+
+def within_luck(count: int, of: int, probability: float) -> bool:
+    """Whether so many of so many can be chance, when each is one with this probability."""
+    return abs(count - of * probability) <= DROPOUT_LUCK * (of * probability * (1 - probability)) ** 0.5
 
 
 def expect_number(
@@ -618,7 +704,7 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], ch
     Args:
         function: a function already known to work on the CPU.
         inputs: its arguments by name.
-        chance: whether it may draw random numbers on the CPU, where its generator is, and compare them.
+        chance: whether it may draw random numbers on the CPU, where its generator is, and compute with them there.
     """
     elsewhere = [v.to("meta") if isinstance(v, Tensor) else v for v in inputs.values()]
     try:
@@ -627,8 +713,9 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], ch
         # Code may look at values, and the meta device has none; but it may not mix devices.
         mixed = any(hint in str(error) for hint in ("same device", "expected device", "Cannot copy out of meta"))
         calls = ["…@cpu"] if mixed else []
-    drawn = {"rand", "rand_like", "bernoulli", "lt", "__lt__", "le", "__le__", "gt", "__gt__"} if chance else set()
-    made = [name for name, _, device in (c.partition("@") for c in calls) if device == "cpu" and name not in drawn]
+    made = [_plain_name(c) for c in calls if c.endswith("@cpu")]
+    if chance and set(made) & _DRAWS:
+        made = [name for name in made if name in _FACTORIES]
     by = f"it is made by `{made[0]}`" if made and made[0] != "…" else ""
     expect(not made, Common.MADE_ON_CPU, by)
 
@@ -641,8 +728,13 @@ def _record(function: Callable, args: Sequence[Any]) -> list[str]:
 
 def record_calls(function: Callable, *args: Any) -> list[str]:
     """The torch functions and tensor methods that a call uses, in order, but for those that only read sizes."""
-    names = [call.partition("@")[0] for call in _record(function, args)]
+    names = [_plain_name(call) for call in _record(function, args)]
     return [name for name in names if name not in _METADATA]
+
+
+def _plain_name(noted: str) -> str:
+    """A function's name without the device of its result and without the overload (`softmax.int@cpu`)."""
+    return noted.partition("@")[0].partition(".")[0]
 
 
 def expect_no_loop(function: Callable, small: Sequence[Any], large: Sequence[Any], over: str) -> None:
@@ -659,10 +751,47 @@ def expect_no_loop(function: Callable, small: Sequence[Any], large: Sequence[Any
     expect(len(few) == len(many), Common.LOOP, "the code makes", got=told)
 
 
+def expect_no_python_loop(function: Callable, small: Sequence[Any], large: Sequence[Any], over: str) -> None:
+    """Fail if Python works longer on larger arguments, in the function or in what it calls: in a loop of any kind.
+
+    Args:
+        function: the student's function.
+        small: arguments.
+        large: larger ones, for which the function takes the same way.
+        over: what a loop could run over, for the message.
+    """
+    count = place(_steps, beside=function)
+    count(function, *small)  # what is done but once, such as an import
+    few, many = count(function, *small), count(function, *large)
+    told = f"{few} steps for {describe_call(function, small)}, {many} for {describe_call(function, large)}"
+    expect(few == many, Common.LOOP, "the work in Python", got=f"{told}: a loop over {over}")
+
+
+def _steps(function: Callable, *args: Any) -> int:
+    import sys
+
+    steps = 0
+
+    def count(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        function(*args)
+    finally:
+        sys.settrace(before)
+    return steps
+
+
 def expect_not_calling(function: Callable, args: Sequence[Any], forbidden: set[str], mistake: Mistake) -> None:
     """Fail for a mistake if a call uses one of these functions of torch."""
     asks(Rule.LIBRARY)
-    used = sorted(set(record_calls(function, *args)) & forbidden)
+    private = {f"_{name}" for name in forbidden}
+    used = sorted(set(record_calls(function, *args)) & (forbidden | private))
     expect(not used, mistake, f"the code calls `{used[0]}`" if used else "")
 
 

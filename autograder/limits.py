@@ -23,6 +23,8 @@ class Limits:
     """What one submission may take; what each field is stands in its metadata, for nbgrader's `--help-all` too."""
 
     cell_seconds: float = _limit(20.0, "processor time of the student's code for a cell, a student's or a check")
+    aside_cell_seconds: float = _limit(5.0, "processor time for a student's cell that holds no answer")
+    aside_seconds: float = _limit(20.0, "processor time for all these cells together: of what is left, definitions run")
     check_seconds: float = _limit(60.0, "processor time of a check itself, beside the student's code")
     submission_seconds: float = _limit(120.0, "processor time of the student's code for a submission")
     clock_factor: float = _limit(3.0, "how many times longer the clock may run, on a machine that is not busy")

@@ -69,6 +69,7 @@ class Common(Mistake):
         "two calls in training drop the same numbers: dropout draws anew at each call, and no draw is kept or seeded"
     )
     DROPOUT_ONE_FOR_ALL = "the same is dropped in each item of a batch: dropout draws for each number on its own"
+    DROPOUT_TOGETHER = "whole rows or columns are dropped together: dropout draws for each number on its own"
     MADE_ON_CPU = (
         "a tensor is made on the CPU, so that the code fails when its inputs are on a GPU: use `x.new_zeros(...)`, or "
         "pass `device=x.device`"

@@ -9,6 +9,7 @@ import ast
 import builtins
 import contextlib
 import hashlib
+import math
 import re
 import secrets
 from collections.abc import Collection, Mapping
@@ -32,8 +33,8 @@ from autograder.judge import (
 )
 from autograder.limits import Budget, Limits, this_threads_clock
 from autograder.references import importable
-from autograder.selection import import_statements, texts_to_run, used_solutions
-from autograder.source import bound_by_import, defined_names, definition_texts, statements_of
+from autograder.selection import import_statements, texts_to_run, used_solutions, what_defines
+from autograder.source import bound_by_import, bound_in, defined_names, definition_texts, statements_of
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, lay_over, read_notebook
 from autograder.verdict import FAULT_OF_THE_COURSE, Credit, Failure, Finding, Graded, Item, Status
 from autograder.wire.protocol import torch
@@ -142,10 +143,13 @@ class _Run:
         self.budget = Budget(self.limits.submission_seconds, self._spent, self.limits.clock_factor)
         self.in_doubt: dict[str, str] = {}
         self.apart_seconds = self.limits.submission_seconds  # for what is judged once more, all of it together
+        self.aside_seconds = self.limits.aside_seconds  # that are left for a student's cells that hold no answer
+        self.reduced: set[int] = set()  # the cells of which only definitions run, since they were stopped
         self.room = self.limits.notebook_output_kb << 10  # for what students' cells print and raise, in bytes
         self.sources: dict[str, str] = {}
         self.failures: dict[int, Failure] = {}
         self.broken: dict[str, str] = {}  # what the course's own cells could not define, and why
+        self.unbound: dict[str, str] = {}  # what a student's cells could not define, and why
         self.done: list[int] = []
         self.texts, self.worker_modules = texts_to_run(repaired.parts, modules, run_cells)
         self.solutions = {
@@ -231,6 +235,9 @@ class _Run:
         limits = replace(self.limits, submission_seconds=self.apart_seconds)
         settings = (self.source, self.modules, self.run_cells, self.seed, False)
         trial = _Run(self.sandbox, Repaired(parts, self.repaired.metadata), *settings, limits=limits)
+        for number in self.reduced:
+            if parts[number].name not in by_reference:
+                trial._reduce(number)
         try:
             return trial.grade(only)
         finally:
@@ -256,7 +263,7 @@ class _Run:
                     self._give_up_cell(number, lost)
                     break
                 except Exception:
-                    continue  # it raised the first time, too, and what it defined before is there
+                    continue  # it raised the first time, too
             if not self.link.lost:
                 self.link.take_output()
             elif self.budget.over():
@@ -267,27 +274,54 @@ class _Run:
         """The processor time that this submission's workers have spent."""
         return self.before + (self.link.spent if self.link else 0.0)
 
-    def _set_limit(self) -> None:
+    def _set_limit(self, most: float = math.inf) -> None:
         assert self.link is not None, "limits are a worker's"
         left = max(0.01, self.limits.submission_seconds - self._spent())
-        self.link.allow(min(self.limits.cell_seconds, left))
+        self.link.allow(min(self.limits.cell_seconds, left, most))
 
-    def _send(self, number: int) -> None:
-        self._set_limit()
+    def _send(self, number: int) -> list[tuple[int, Exception]]:
+        """Run a cell; returns what it raised, with the line of the statement."""
+        if is_aside := self._is_aside(number):
+            if self.aside_seconds <= 0:
+                self._reduce(number)
+            self._set_limit(self.limits.aside_cell_seconds)
+        else:
+            self._set_limit()
         assert self.link is not None, "a worker has been started"
         part = self.repaired.parts[number]
         text, filename = self.texts[number], f"<{part.name}>"
-        if isinstance(text, list):
-            for index, told in self.link.define(text, filename).items():
-                for name in {name for s in statements_of(text[index]) for name in s.binds}:
-                    self.broken[name] = f"the course's own `{name}` could not be defined: {told}"
-        else:
-            self.link.run(text, filename)
+        if isinstance(text, str):
+            before = self.link.spent
+            try:
+                return self.link.run(text, filename, go_on=self.run_cells == "definitions")
+            finally:
+                if is_aside:
+                    self.aside_seconds -= self.link.spent - before
+        for index, told in self.link.define(text, filename).items():
+            for name in {name for s in statements_of(text[index]) for name in s.binds}:
+                self.broken[name] = f"the course's own `{name}` could not be defined: {told}"
+        return []
+
+    def _is_aside(self, number: int) -> bool:
+        """Whether a cell is the student's and holds no answer: one that trains is not to take the answers' time."""
+        is_students = isinstance(self.texts[number], str) and self.run_cells == "definitions"
+        return is_students and self.repaired.parts[number].role in ("added", "course")
+
+    def _reduce(self, number: int) -> None:
+        """From now on only what defines something runs of a student's cell."""
+        self.reduced.add(number)
+        text = self.texts[number]
+        assert isinstance(text, str), "the course's cells are definitions"
+        self.texts[number] = what_defines(text)
 
     def _give_up_cell(self, number: int, lost: WorkerLost) -> None:
+        """Go on without a cell that ended its worker, or with its definitions, if it is stopped for the first time."""
         self.failures[number] = self._lose(self.repaired.parts[number].name, lost, f"this cell was stopped: {lost}")
         if number in self.done:
             self.done.remove(number)
+        if self.run_cells == "definitions" and isinstance(self.texts[number], str) and number not in self.reduced:
+            self._reduce(number)
+            self.done = sorted([*self.done, number])
 
     def _run_cell(self, number: int) -> None:
         part = self.repaired.parts[number]
@@ -298,21 +332,49 @@ class _Run:
             return
         try:
             link = self._worker()
+            left_out = ""
             try:
-                self._send(number)
+                raised = self._send(number)
                 self.done.append(number)
+                left_out = self._note_raised(number, raised)
             except WorkerLost as lost:
                 self._give_up_cell(number, lost)
             except Exception as error:
                 self.done.append(number)
                 self.failures[number] = self._blame(student_failure(error), error)
-            if text := self._kept(link.take_output()):
+            if text := self._kept(link.take_output() + left_out):
                 outputs.append(NotebookNode(output_type="stream", name="stdout", text=text))
+            if left_out:
+                return
         except WorkerLost as lost:
             self.failures[number] = self._lose(part.name, lost, f"this cell was stopped: {lost}")
         if failure := self.failures.get(number):
             shown = self._kept(failure.traceback), self._kept(failure.message) or failure.message[:100]
             outputs.append(error_output(replace(failure, traceback=shown[0], message=shown[1])))
+
+    def _note_raised(self, number: int, raised: list[tuple[int, Exception]]) -> str:
+        """Keep why a cell does not define what it should.
+
+        Returns:
+            Where that is not why: a line for the reader of the graded notebook. Much of what the course's own cells
+            compute is not there while grading, so that a `print` of it raises.
+        """
+        if not raised:
+            return ""
+        part = self.repaired.parts[number]
+        promised = set(defined_names(part.source)) if part.role == "solution" else set()
+        bound: dict[int, frozenset[str]] = {}
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            bound = {statement.lineno: bound_in(statement) for statement in ast.parse(str(self.texts[number])).body}
+        binding = {0, *(line for line, names in bound.items() if names & promised)}
+        line, error = next(((at, e) for at, e in raised if at in binding), raised[0])
+        self.failures[number] = self._blame(student_failure(error), error)
+        for at, e in raised:
+            told = f"line {at} of `{part.name}`, which defines it, raised {student_failure(e).message}"
+            self.unbound |= dict.fromkeys(bound.get(at, ()), told)
+        if line in binding:
+            return ""
+        return f"[line {line} was left out while grading: {student_failure(error).message[:200]}]\n"
 
     def _kept(self, text: str) -> str:
         """As much of an output as the notebook has room for; a cell's own cap would let many cells fill the disk."""
@@ -375,6 +437,8 @@ class _Run:
         name = missing and (missing[1] or missing[2])
         if name in self.broken:
             return Failure(Status.COURSE_FAULT, f"{FAULT_OF_THE_COURSE}: {self.broken[name]}")
+        if name in self.unbound:
+            failure = replace(failure, message=f"{failure.message}: {self.unbound[name]}")
         # Neither a helper that the check placed nor an earlier chapter is the student's text.
         raised = error if hasattr(error, "student_place") else error.__cause__
         place = getattr(raised, "student_place", "")[1:-1]

@@ -11,7 +11,18 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.cells import exercise_of, flags_of
-from autograder.source import CHECKS, Statement, as_python, defined_names, definitions, remembered, statements_of, words
+from autograder.source import (
+    CHECKS,
+    Statement,
+    as_python,
+    bound_in,
+    defined_names,
+    definitions,
+    remembered,
+    statements_of,
+    words,
+    words_in,
+)
 from autograder.submission import Part
 
 # A cell of the course that a student has made longer than this runs as a whole: to look through it would take too long.
@@ -24,12 +35,14 @@ def texts_to_run(
     """What the worker runs of each cell, and what of each module it may import.
 
     Of the course's own cells and of modules these are only the definitions that something needs, so that no worker
-    imports a plotting library for a picture that nobody looks at.
+    imports a plotting library for a picture that nobody looks at. A cell of the course that a student has changed is
+    the student's, and runs as it stands there, but for those of the course's own statements that nothing needs.
 
     Returns:
         The text of each cell of the student's by its number, or a list of definitions; the text of each module.
     """
     texts: dict[int, str] = {}
+    changed: dict[int, _Changed] = {}
     optional: list[tuple[int | str, Statement]] = []
     needed: set[str] = set()
     for number, part in enumerate(parts):
@@ -37,6 +50,13 @@ def texts_to_run(
             needed |= words(part.source)
         elif part.role == "course" and run_cells == "definitions" and len(part.cell.source) < _MOST_TO_LOOK_THROUGH:
             text = as_python(part.cell.source)
+            if _is_changed(part):
+                texts[number] = text
+                with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                    changed[number] = _Changed(text, as_python(part.source))
+                    needed |= changed[number].needed
+                    optional += [(number, statement) for statement in changed[number].optional]
+                continue
             with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
                 optional += [(number, statement) for statement in _course_statements(text)]
         elif part.cell.cell_type == "code" and not (part.role == "solution" and part.missing):
@@ -51,14 +71,73 @@ def texts_to_run(
     chosen = _choose([statement for _, statement in optional], needed)
     kept: dict[int | str, list[str]] = {name: [] for name in modules}
     for (place, statement), is_needed in zip(optional, chosen, strict=True):
-        if is_needed:
+        if is_needed and place not in changed:
             kept.setdefault(place, []).append(statement.text)
-    cells: dict[int, str | list[str]] = {number: text for number, text in texts.items() if text}
+    for number, cell in changed.items():
+        texts[number] = cell.text(
+            [is_needed for (at, _), is_needed in zip(optional, chosen, strict=True) if at == number]
+        )
+    cells: dict[int, str | list[str]] = {number: text for number, text in texts.items() if text.strip()}
     cells |= {place: definitions for place, definitions in kept.items() if isinstance(place, int)}
     return cells, {name: "\n\n\n".join(kept[name]) for name in modules}
 
 
-# The same for a whole class, except where a student has changed a cell of the course.
+def _is_changed(part: Part) -> bool:
+    """Whether a cell of the course's own has become a student's; of a locked one the course's text counts."""
+    return not (part.missing or part.untouched or flags_of(part.cell).get("locked"))
+
+
+class _Changed:
+    """A cell of the course that a student has changed.
+
+    Args:
+        text: the cell as it is.
+        before: the course's own text.
+
+    Attributes:
+        needed: the names that the student's statements use.
+        optional: the course's statements, as far as they stand there still.
+    """
+
+    def __init__(self, text: str, before: str) -> None:
+        self._lines = text.split("\n")
+        own = _dumps(before)
+        self.needed: set[str] = set()
+        self.optional: list[Statement] = []
+        self._spans: list[range] = []
+        self._students: set[int] = set()
+        for statement in ast.parse(text).body:
+            first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
+            span = range(first, (statement.end_lineno or first) + 1)
+            if ast.dump(statement) in own:
+                is_check = isinstance(statement, ast.ImportFrom) and (statement.module or "").split(".")[0] == CHECKS
+                binds = frozenset() if is_check else bound_in(statement)
+                self.optional.append(Statement("", tuple(binds), words_in(statement)))
+                self._spans.append(span)
+            else:
+                self.needed |= words_in(statement)
+                self._students.update(span)
+
+    def text(self, chosen: list[bool]) -> str:
+        """The cell without those of the course's statements that are not chosen; lines keep their numbers."""
+        kept = self._students.union(*(span for span, is_chosen in zip(self._spans, chosen, strict=True) if is_chosen))
+        dropped = {line for span in self._spans for line in span} - kept
+        return "\n".join("" if number in dropped else line for number, line in enumerate(self._lines, 1))
+
+
+@lru_cache(maxsize=256)
+def _dumps(text: str) -> frozenset[str]:
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset(ast.dump(statement) for statement in ast.parse(text).body)
+    return frozenset()
+
+
+def what_defines(text: str) -> str:
+    """What is left of a cell that was stopped: its definitions, unless to look for them would take too long."""
+    return definitions([text]) if len(text) < _MOST_TO_LOOK_THROUGH else ""
+
+
+# The same for a whole class: what a student has changed is not looked at by this.
 @lru_cache(maxsize=256)
 def _course_statements(text: str) -> tuple[Statement, ...]:
     return statements_of(definitions([text]))

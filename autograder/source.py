@@ -165,11 +165,24 @@ def segments(text: str) -> Iterator[tuple[ast.stmt, str]]:
 def words(text: str) -> frozenset[str]:
     """The names that some code may use."""
     try:
-        nodes = list(ast.walk(ast.parse(text)))
+        return words_in(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset(re.findall(r"[^\W\d]\w*", text))
+
+
+def words_in(tree: ast.AST) -> frozenset[str]:
+    """The names that some parsed code may use."""
+    nodes = list(ast.walk(tree))
     used = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     return used | {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+def bound_in(tree: ast.AST) -> frozenset[str]:
+    """The names that some parsed code may bind, in its functions too."""
+    nodes = list(ast.walk(tree))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    return frozenset(bound.union(*map(bound_by_import, nodes)))
 
 
 @remembered

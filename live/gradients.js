@@ -1,15 +1,15 @@
-// Chapter 06: how large the gradient is at the input of a deep stack, and how far apart its outputs stay, for each way to
-// initialise, with and without residuals and norm.
+// Chapter 06: how large the gradient is at the input of a deep stack, and how far apart its outputs stay, for several kinds of
+// layers and initial weights, with and without residuals and norm.
 
 import { lineChart } from "./lib/chart.js";
 import { h, menu, number } from "./lib/dom.js";
 
-const NAMES = { initialisation: "Initialisation", residual: "Residual", norm: "Norm" };
-const LEAST = 1e-30; // what is smaller was not told apart
+const NAMES = { layers: "Layers", initialisation: "Initialisation", residual: "Residual", norm: "Norm" };
+const [LEAST, MOST] = [1e-30, 1e30]; // what is smaller, or larger, is not told apart
 
 /**
  * @param {HTMLElement} element - where to.
- * @param {{depths: number[], cases: {initialisation: string, residual: string, norm: string, gradients: number[], spreads: number[]}[]}} data -
+ * @param {{depths: number[], cases: {layers: string, initialisation: string, residual: string, norm: string, gradients: number[], spreads: number[]}[]}} data -
  *   how many layers the stacks have; for each case and depth the gradient at the input, of a gradient of size 1 at the output, and the
  *   spread of the outputs, 0 to 1.
  */
@@ -36,7 +36,7 @@ export function render(element, { depths, cases }) {
       "Thick: the case that is chosen. Faint: all others. The gradient's axis goes up in powers of ten.",
     ),
   );
-  const log = (value) => Math.log10(Math.max(value, LEAST));
+  const log = (value) => Math.log10(Math.min(Math.max(value, LEAST), MOST));
   const all = cases.flatMap((one) => one.gradients.map(log));
   const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
   const step = Math.max(1, Math.ceil((high - low) / 7));
@@ -84,6 +84,7 @@ function power(exponent) {
 
 function short(value) {
   if (value <= LEAST) return `less than ${power(Math.log10(LEAST))}`;
+  if (value >= MOST) return `more than ${power(Math.log10(MOST))}`;
   if (value >= 0.01 && value < 10000) return String(Number(value.toPrecision(2)));
   const exponent = Math.floor(Math.log10(value));
   return `${(value / 10 ** exponent).toFixed(0)} · ${power(exponent)}`;

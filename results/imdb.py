@@ -33,12 +33,12 @@ from intervals import accuracy_interval, paired_difference
 from ngram_vectors import WordsAndNGrams
 from report import (
     clocks,
+    cost_so_far,
     cost_together,
     parse_settings,
     precision_of,
     read_answers,
     run_path,
-    watched,
     write_comparison,
     write_run,
 )
@@ -57,7 +57,7 @@ from attention_course.data import (
     review_batches,
     review_fields,
 )
-from attention_course.training import mixed_precision, save
+from attention_course.training import keep_training, load_state, mixed_precision, save, share_of
 from attention_course.words import LogCountRatios, word_vectors
 
 HERE = Path(__file__).resolve().parent
@@ -249,32 +249,28 @@ def train_network(model: nn.Module, dataset: data.Dataset, settings: dict, seed:
     eps = (settings.get("gram_eps"), settings["embedding_eps"], 1e-8)
     groups = [{"params": kind, "eps": e} for kind, e in zip(kinds.values(), eps, strict=True) if kind]
     optimizer = torch.optim.AdamW(groups, settings["rate"], settings["betas"], weight_decay=0.01, fused=True)
-    scheduler, spent, history = None, {"seconds": 0.0, "processor_seconds": 0.0}, []
-    parts: dict[str, Any] = {"model": model, "optimizer": optimizer}
-    state = torch.load(path, weights_only=True) if path.exists() else None
-    if state is not None:
-        spent, history = state["spent"], state["history"]
-    for epoch in range(settings["epochs"]):
+
+    def batches_of(epoch: int) -> list[tuple[Tensor, Tensor]]:
+        return review_batches(dataset, settings["tokens_in_a_batch"], MAX_LEN, 1000 * seed + epoch)
+
+    scheduler = one_cycle(optimizer, settings["epochs"] * len(batches_of(0)))
+    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler}
+    state = load_state(path)
+
+    def run_epoch(batches: Iterable[tuple[Tensor, Tensor]]) -> list[float]:
         read = clocks()
-        torch.manual_seed(1000 * seed + epoch)
-        batches = review_batches(dataset, settings["tokens_in_a_batch"], MAX_LEN, 1000 * seed + epoch)
-        if scheduler is None:
-            scheduler = parts["scheduler"] = one_cycle(optimizer, settings["epochs"] * len(batches))
-            if state is not None:
-                for name, part in parts.items():
-                    part.load_state_dict(state[name])
-        if epoch < len(history):
-            continue
-        bar = watched(batches, f"{path.stem}, epoch {epoch + 1} of {settings['epochs']}")
         with mixed_precision():
-            loss, share = chapter.train_epoch(model, drop_words(bar, settings["word_dropout"]), optimizer, scheduler)
-        history.append([round(loss, 4), round(share, 4)])
-        cost = read()
-        spent = cost | {key: round(spent[key] + cost[key], 1) for key in ("seconds", "processor_seconds")}
-        print(f"\nloss and accuracy {history[-1]}, {spent['processor_seconds']} processor seconds", file=sys.stderr)
-        kept = {name: part.state_dict() for name, part in parts.items()}
-        save(kept | {"spent": spent, "history": history}, path)
-    return spent | {"history": history}
+            row = chapter.train_epoch(model, drop_words(batches, settings["word_dropout"]), optimizer, scheduler)
+        state["spent"] = cost_so_far(state, read())
+        rounded = [round(number, 4) for number in row]
+        print(
+            f"\nloss and accuracy {rounded}, {state['spent']['processor_seconds']} processor seconds", file=sys.stderr
+        )
+        return rounded
+
+    share = share_of(settings["epochs"])
+    keep_training(parts, state, batches_of, run_epoch, path, share, title=path.stem, seed=1000 * seed)
+    return state["spent"] | {"history": state["history"]}
 
 
 @torch.no_grad()

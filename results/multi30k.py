@@ -23,6 +23,7 @@ import json
 import os
 import random
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ import torch
 import torch.nn.functional as F
 from report import (
     clocks,
+    cost_so_far,
     cost_together,
     parse_settings,
     precision_of,
@@ -57,7 +59,7 @@ from attention_course.data import (
     data_root,
     load_captions,
 )
-from attention_course.training import mixed_precision, save
+from attention_course.training import keep_training, load_state, mixed_precision, save, share_of
 
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "10_multi30k_translator")  # where chapters find each other
@@ -463,20 +465,14 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
         What its record holds: the losses of each epoch, and what the training cost.
     """
     optimizer = torch.optim.AdamW(model.parameters(), recipe["rate"], betas=(0.9, 0.98), fused=True)
+    parts: dict[str, Any] = {"model": model, "optimizer": optimizer}
     averaged = None
     if "average" in recipe:
-        averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe["average"]))
-    history, spent = [], {"seconds": 0.0, "processor_seconds": 0.0}
-    if path.exists():
-        state = torch.load(path, weights_only=True)
-        history, spent = state["history"], state["spent"]
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        if averaged is not None:
-            averaged.load_state_dict(state["averaged"])
-    for epoch in range(len(history), recipe["epochs"]):
-        read = clocks()
-        torch.manual_seed(1000 * seed + epoch)
+        averaged = parts["averaged"] = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe["average"]))
+    state = load_state(path)
+
+    def batches_of(epoch: int) -> list[tuple[float, tuple[Tensor, Tensor, Tensor]]]:
+        """Each batch with its rate."""
         cooling = epoch >= recipe["epochs"] - recipe.get("cool", recipe["epochs"])
         dropout = 0.0 if cooling else recipe.get("bpe_dropout", 0.0)
         examples = captions.training_examples(dropout, 1 + 1000 * seed + epoch, taught)
@@ -484,11 +480,16 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
         # Epochs differ by a batch or two: the schedule is one of epochs and their fractions.
         total = recipe["epochs"] * len(batches)
         cool = recipe["cool"] * len(batches) if "cool" in recipe else total - recipe["warmup"]
-        step, losses = epoch * len(batches), 0.0
+        steps = range(epoch * len(batches), (epoch + 1) * len(batches))
+        rates = [recipe["rate"] * rate_factor(step, recipe["warmup"], cool, total) for step in steps]
+        return list(zip(rates, batches, strict=True))
+
+    def run_epoch(batches: Iterable[tuple[float, tuple[Tensor, Tensor, Tensor]]]) -> list[float]:
+        read, steps, losses = clocks(), 0, 0.0
         model.train()
-        for source, lengths, target in watched(batches, f"{path.stem}, epoch {epoch + 1} of {recipe['epochs']}"):
+        for rate, (source, lengths, target) in batches:
             for group in optimizer.param_groups:
-                group["lr"] = recipe["rate"] * rate_factor(step, recipe["warmup"], cool, total)
+                group["lr"] = rate
             logits = logits_of(model, source, lengths, target)
             # Chapter 10's `label_smoothed_loss`, in one pass over the logits.
             wanted = target[:, 1:].flatten()
@@ -499,18 +500,17 @@ def train(model: nn.Module, captions: Captions, recipe: dict, seed: int, path: P
             optimizer.step()
             if averaged is not None:
                 averaged.update_parameters(model)
-            step, losses = step + 1, losses + loss.item()
-        cost = read()
-        spent = cost | {key: round(spent[key] + cost[key], 1) for key in ("seconds", "processor_seconds")}
-        history.append([round(losses / len(batches), 4), round(mean_loss(averaged or model, captions), 4)])
-        print(f"\nlosses {history[-1]}, {spent['processor_seconds']} processor seconds", file=sys.stderr, flush=True)
-        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "history": history, "spent": spent}
-        if averaged is not None:
-            state["averaged"] = averaged.state_dict()
-        save(state, path)
+            steps, losses = steps + 1, losses + loss.item()
+        state["spent"] = cost_so_far(state, read())
+        row = [round(losses / steps, 4), round(mean_loss(averaged or model, captions), 4)]
+        print(f"\nlosses {row}, {state['spent']['processor_seconds']} processor seconds", file=sys.stderr, flush=True)
+        return row
+
+    share = share_of(recipe["epochs"])
+    keep_training(parts, state, batches_of, run_epoch, path, share, title=path.stem, seed=1000 * seed)
     if averaged is not None:
         model.load_state_dict(averaged.module.state_dict())
-    return spent | {"history": history}
+    return state["spent"] | {"history": state["history"]}
 
 
 def finished_weights(state: dict) -> dict[str, Tensor]:
@@ -528,8 +528,8 @@ def load_finished(root: Path, kind: str, seed: int, recipe: dict) -> dict:
         FileNotFoundError: it is not over, or has not begun.
     """
     path = state_path(root, kind, seed, recipe)
-    state = torch.load(path, weights_only=True) if path.exists() else {"history": []}
-    if len(state["history"]) < recipe["epochs"]:
+    state = load_state(path)
+    if len(state.get("history", [])) < recipe["epochs"]:
         raise FileNotFoundError(f"{kind}, seed {seed}, is not trained yet: run --models {kind} --seeds {seed} first")
     return state
 

@@ -20,7 +20,8 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention_course.data import Review, cache_folder, data_root, read_reviews
-from attention_course.training import mixed_precision, save
+from attention_course.training import keep_training, load_state, mixed_precision, save
 
 HERE, STARTED_IN = Path(__file__).resolve().parent, Path.cwd()
 os.chdir(HERE.parent / "solutions" / "07_imdb_classification")  # where chapters find each other
@@ -316,57 +317,43 @@ def read_on(
     """
     objective, length = state["objective"], state["sizes"]["max_len"]
     body = new_body(objective, state["sizes"])
-    body.load_state_dict(state["weights"])
     optimizer = optimizer_of(body, settings)
-    if state["optimizer"] is not None:
-        optimizer.load_state_dict(state["optimizer"])
-    start, read, spent, began = time.monotonic(), clocks(), state["processor_seconds"], state["tokens"]
-    saved, shown, steps, share, epoch = start, start, 0, 0.0, -1
-    losses: list[float] = []
-    blocks: tuple[Tensor, ...] = ()
-    while share < 1:
-        if epoch != state["epoch"]:
-            epoch = state["epoch"]
-            blocks = shuffled_blocks(rows, length, epoch).split(settings["blocks_in_a_batch"])
-        warm = min(1.0, (state["warm"] + 1) / settings["warmup"])
-        for group in optimizer.param_groups:
-            group["lr"] = settings["rate"] * warm * (1 - share if decay else 1.0)
-        batch = blocks[state["batch"]]
-        generator = torch.Generator().manual_seed(1_000_000 * epoch + state["batch"])
-        with mixed_precision():
-            loss = guess_loss(body, batch, objective, settings["share"], generator)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(body.parameters(), 1.0)
-        optimizer.step()
-        losses.append(loss.item())
-        steps += 1
-        state["warm"] += 1
-        state["tokens"] += batch.numel()
-        state["batch"] += 1
-        if state["batch"] == len(blocks):
-            state["epoch"], state["batch"] = epoch + 1, 0
-        now = time.monotonic()
-        share = done(steps, now - start)
-        if now - shown > 60:
-            shown = now
-            print(
-                f"{path.stem}: epoch {epoch + 1}, batch {state['batch']:,} of {len(blocks):,}, loss of a guess "
-                f"{np.mean(losses[-100:]):.3f}, {(state['tokens'] - began) / (now - start):,.0f} tokens/s, "
-                f"{(now - start) * (1 / share - 1) / 60:.0f} min left",
-                file=sys.stderr,
-                flush=True,
-            )
-        if now - saved > SAVED_EVERY or share >= 1:
-            saved = now
-            outside = held_out_loss(body, held, objective, READING["share"])
-            state["processor_seconds"] = round(spent + read()["processor_seconds"], 1)
-            row = [state["tokens"], state["processor_seconds"], float(np.mean(losses)), outside]
-            state["history"].append([round(number, 4) for number in row])
-            state |= {"weights": body.state_dict(), "optimizer": optimizer.state_dict()}
-            save(state, path)
-            print(f"{path.stem}: tokens, processor seconds, loss, loss kept back: {state['history'][-1]}", flush=True)
-            losses = []
+    start, first = time.monotonic(), state["warm"]
+
+    def behind(_: float = 0.0) -> float:
+        return min(1.0, done(state["warm"] - first, time.monotonic() - start))
+
+    @lru_cache(maxsize=1)  # every five minutes the rest of an epoch is asked for
+    def batches_of(epoch: int) -> list[tuple[int, Tensor]]:
+        """Each batch with the seed of what is hidden in it."""
+        blocks = shuffled_blocks(rows, length, epoch).split(settings["blocks_in_a_batch"])
+        return [(1_000_000 * epoch + number, batch) for number, batch in enumerate(blocks)]
+
+    def run(batches: Iterable[tuple[int, Tensor]]) -> list[float]:
+        read, losses = clocks(), []
+        for seed, batch in batches:
+            warm = min(1.0, (state["warm"] + 1) / settings["warmup"])
+            for group in optimizer.param_groups:
+                group["lr"] = settings["rate"] * warm * (1 - behind() if decay else 1.0)
+            generator = torch.Generator().manual_seed(seed)
+            with mixed_precision():
+                loss = guess_loss(body, batch, objective, settings["share"], generator)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(body.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.item())
+            state["warm"] += 1
+            state["tokens"] += batch.numel()
+        outside = held_out_loss(body, held, objective, READING["share"])
+        state["processor_seconds"] = round(state["processor_seconds"] + read()["processor_seconds"], 1)
+        row = [state["tokens"], state["processor_seconds"], float(np.mean(losses)), outside]
+        rounded = [round(number, 4) for number in row]
+        print(f"{path.stem}: tokens, processor seconds, loss, loss kept back: {rounded}", flush=True)
+        return rounded
+
+    parts = {"weights": body, "optimizer": optimizer}
+    keep_training(parts, state, batches_of, run, path, behind, title=path.stem, pause=SAVED_EVERY)
 
 
 # ---- files that are committed
@@ -469,7 +456,7 @@ def main() -> None:
             if not path.exists():
                 raise FileNotFoundError(f"no {path}: let it read first (--minutes)")
             rows, held = to_read(root, load_pieces(root))
-            state = torch.load(path, weights_only=True)
+            state = load_state(path)
             blocks = pack(held, state["sizes"]["max_len"], EOS)[:HELD_BLOCKS]
             end = 60 * minutes
             target = state_path(root, name, decay)

@@ -112,6 +112,12 @@ def clocks() -> Callable[[], dict]:
     return read
 
 
+def cost_so_far(state: dict, cost: dict) -> dict:
+    """What a training that was stopped and gone on with has cost: the time before, as its state has it, and now."""
+    before = state.get("spent", {})
+    return cost | {key: round(before.get(key, 0.0) + cost[key], 1) for key in ("seconds", "processor_seconds")}
+
+
 def read_answers(paths: list[Path]) -> list[tuple]:
     """What finished runs kept for those that combine them: a record and the model's answers each.
 

@@ -265,6 +265,7 @@ def classifier(chapters) -> tuple[dict, torch.nn.Module]:
 ENGLISH, GERMAN = ["two", "dogs", "run", "</s>"], ["<s>", "Zwei", "Hunde", "rennen", "</s>"]
 CASES = [
     {
+        "layers": "attention",
         "initialisation": i,
         "residual": r,
         "norm": n,

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_notebook
+from stopping import equal_states, interrupted
 from torch import nn
 
 import autograder.course.imports  # noqa: F401  (chapters become importable)
@@ -27,7 +28,7 @@ from attention_course.data import (
     review_fields,
 )
 from attention_course.fused import fuse_attention
-from attention_course.training import checkpoint_path, fit
+from attention_course.training import checkpoint_path, fit, keep_training, load_state, save
 
 
 def test_reviews_of_a_film_stay_together(repository):
@@ -145,6 +146,79 @@ def test_an_interrupted_training_goes_on_after_its_last_epoch(tmp_path, capsys):
     interrupt_at = None
     assert len(fit(parts, 4, lambda epoch: [10 * epoch, 10 * epoch + 1], run_epoch, path)) == 4
     assert seen == [0, 1, 10, 11, 20, 20, 21, 30, 31]
+
+
+class Learner:
+    """A training in which everything counts that a checkpoint has to keep: dropout, optimizer, rate, average."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), 0.1)
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 1 / (1 + step))
+        self.average = torch.optim.swa_utils.AveragedModel(self.model)
+        self.parts = {name: getattr(self, name) for name in ("model", "optimizer", "scheduler", "average")}
+
+    @staticmethod
+    def batches_of(epoch: int) -> list[torch.Tensor]:
+        return list(torch.randn(5 + epoch % 2, 2, 3, generator=torch.Generator().manual_seed(epoch)))
+
+    def run(self, batches) -> list[float]:
+        losses = []
+        for batch in batches:
+            loss = self.model(batch).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            self.scheduler.step()
+            self.average.update_parameters(self.model)
+            losses.append(loss.item())
+        return losses
+
+    def told(self, checkpoint) -> dict:
+        """What the parts and the file have at the end."""
+        return {name: part.state_dict() for name, part in self.parts.items()} | {"file": load_state(checkpoint)}
+
+
+@pytest.mark.parametrize("pause", [None, 0.0])  # rounds of an epoch, rounds of a batch
+def test_a_training_that_was_stopped_ends_as_one_that_was_not(tmp_path, pause):
+    share = {"share": lambda behind: behind / 3, "pause": pause, "seed": 7}
+    whole = Learner()
+    keep_training(whole.parts, {}, whole.batches_of, whole.run, tmp_path / "whole.pt", **share)
+    path = tmp_path / "stopped.pt"
+    for steps in (0, 7, 1, 4):  # before the first is over, in the middle of epochs, once more in the same
+        learner = Learner()
+        with interrupted(steps):
+            keep_training(learner.parts, load_state(path), learner.batches_of, learner.run, path, **share)
+        torch.rand(steps + 1)  # whatever else happens before it goes on
+    last = Learner()
+    keep_training(last.parts, load_state(path), last.batches_of, last.run, path, **share)
+    assert equal_states(last.told(path), whole.told(tmp_path / "whole.pt"))
+    assert len(load_state(path)["history"]) == (3 if pause is None else 16)
+    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "whole.pt"]
+    # What is over stays as it is.
+    keep_training(last.parts, load_state(path), last.batches_of, None, path, **share)
+
+
+def test_a_chapters_training_that_was_stopped_ends_as_one_that_was_not(tmp_path):
+    ends = []
+    for name, stops in (("whole", ()), ("stopped", (7, 4))):
+        for steps in stops:
+            learner = Learner()
+            with interrupted(steps):
+                assert len(fit(learner.parts, 3, learner.batches_of, learner.run, tmp_path / name)) == 1
+        learner = Learner()
+        rows = fit(learner.parts, 3, learner.batches_of, learner.run, tmp_path / name)
+        ends.append(learner.told(tmp_path / name) | {"rows": rows})
+    assert equal_states(*ends) and len(ends[0]["rows"]) == 3
+
+
+def test_a_file_is_whole_or_not_there(tmp_path):
+    path = tmp_path / "state.pt"
+    save({"epoch": 1}, path)
+    with pytest.raises(AttributeError):
+        save({"epoch": lambda: 2}, path)  # cannot be written to its end
+    assert load_state(path) == {"epoch": 1} and list(tmp_path.iterdir()) == [path]
 
 
 def test_fused_attention_answers_as_chapter_04s(repository, monkeypatch):

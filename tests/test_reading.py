@@ -11,6 +11,7 @@ READING = """
 import tempfile, numpy as np, pytest, torch
 from pathlib import Path
 import pretraining as p
+from stopping import equal_states, interrupted
 
 chance = np.random.default_rng(0)
 rows = [chance.integers(5, 50, chance.integers(3, 40)).astype(np.int16) for _ in range(60)]
@@ -41,21 +42,37 @@ for objective in p.OBJECTIVES:
     longer = torch.cat([text, torch.full((1, 3), p.PAD)], dim=1)
     torch.testing.assert_close(body(longer)[:, :9], body(text))
 
-# Stopped and gone on with, in the middle of an epoch and past its end, it ends where it would have ended.
+# Stopped and gone on with, in the middle of an epoch and past its end, it ends bit for bit where it would have ended.
 settings = p.READING | {"blocks_in_a_batch": 8, "warmup": 3}
 with tempfile.TemporaryDirectory() as folder:
+
+    def read(state, steps, path):
+        p.read_on(state, rows, blocks[:4], settings, lambda n, _: n / steps, path, False)
+
     for objective in p.OBJECTIVES:
         ends = []
         for stops in ([14], [2, 12]):
             path = Path(folder, f"{objective}{len(stops)}.pt")
             state = p.first_state(objective, sizes, 0)
             for steps in stops:
-                p.read_on(state, rows, blocks[:4], settings, lambda n, _, steps=steps: n / steps, path, False)
+                read(state, steps, path)
                 state = torch.load(path, weights_only=True)
             ends.append(state)
-        assert ends[0]["epoch"] >= 1 and ends[0]["tokens"] == ends[1]["tokens"]
-        for name, value in ends[0]["weights"].items():
-            torch.testing.assert_close(value, ends[1]["weights"][name], msg=name)
+        assert ends[0]["epoch"] >= 1 and len(ends[1]["history"]) == 2
+        passing = dict.fromkeys(("history", "processor_seconds"))  # each stop has a row of its own
+        assert equal_states(ends[0] | passing, ends[1] | passing)
+
+    # What an interruption takes away is read again.
+    p.SAVED_EVERY, path = 0, Path(folder, "interrupted.pt")  # a row for each batch
+    with interrupted(5):
+        read(p.first_state("masked", sizes, 0), 14, path)
+    state = torch.load(path, weights_only=True)
+    assert (state["warm"], len(state["history"])) == (5, 5)
+    read(state, 9, path)
+    whole = Path(folder, "masked1.pt")
+    each, state = (torch.load(file, weights_only=True) for file in (path, whole))
+    assert len(each["history"]) == 14 and equal_states(each | passing, state | passing)
+    p.SAVED_EVERY = 300
 
     # It learns: of a text that repeats itself the loss falls.
     plain = [np.arange(5, 45, dtype=np.int16)] * 30
@@ -158,7 +175,7 @@ for way in ("full", "scratch", "lora", "frozen"):
 
 
 def run(code: str) -> None:
-    there = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "results"), str(ROOT)])}
+    there = os.environ | {"PYTHONPATH": os.pathsep.join(str(path) for path in (ROOT / "results", ROOT / "tests", ROOT))}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=there, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -33,6 +33,7 @@ import protocol
 from protocol import Tensor, nn, torch
 
 MESSAGE_CHARS = 20_000
+MOST_TOLD = 10  # of the statements of a cell that raised
 
 
 class Output(io.StringIO):
@@ -78,7 +79,7 @@ class TextFinder(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         source, filename = self.modules[module.__name__], f"<{module.__name__}>"
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+        _remember(source, filename)
         for statement in ast.parse(source).body:
             with contextlib.suppress(Exception):
                 exec(compile(ast.Module([statement], []), filename, "exec"), module.__dict__)
@@ -95,6 +96,7 @@ class Worker:
         self.gradients: dict[int, tuple | None] = {}
         self.generators: dict[int, torch.Generator] = {}
         self.count = 0
+        self.flags = 0  # what cells imported from `__future__`, which holds for later cells, too, as in a notebook
         self.main = ModuleType("__main__")
         self.main.__dict__.update(display=print, get_ipython=_Shell)
         sys.modules["__main__"] = self.main
@@ -253,18 +255,48 @@ class Worker:
             raise ValueError(f"it yields more than {self.items} items")
         return items
 
-    def _run(self, source: str, filename: str) -> None:
-        exec(_compile(source, filename), self.main.__dict__)
+    def _run(self, source: str, filename: str, go_on: bool) -> list:
+        """Run a cell, and tell what it raised, with the line of the statement.
+
+        Args:
+            source: its text.
+            filename: what tracebacks call it.
+            go_on: run the statements below one that raised, too.
+        """
+        _remember(source, filename)
+        try:
+            tree = ast.parse(source, filename)
+        except BaseException as error:
+            return [[0, _describe_error(error)]]
+        units = [(s.lineno, ast.Module([s], [])) for s in tree.body] if go_on else [(0, tree)]
+        failed: list[list] = []
+        for line, unit in units:
+            try:
+                self._execute(unit, filename)
+            except BaseException as error:  # `exit()` is no end either
+                if len(failed) < MOST_TOLD:
+                    failed.append([line, _describe_error(error)])
+        return failed
 
     def _define(self, definitions: list[str], filename: str) -> list:
         """Run some statements; one that fails, an import that is not to be had above all, does not cost the others."""
+        _remember("\n".join(definitions), filename)
         failed = []
+        line = 0
         for number, source in enumerate(definitions):
             try:
-                self._run(source, filename)
+                self._execute(ast.increment_lineno(ast.parse(source, filename), line), filename)
             except Exception as error:
                 failed.append([number, f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]])
+            line += source.count("\n") + 1
         return failed
+
+    def _execute(self, tree: ast.Module, filename: str) -> None:
+        for statement in tree.body:
+            if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+                for alias in statement.names:
+                    self.flags |= getattr(getattr(__future__, alias.name, None), "compiler_flag", 0)
+        exec(compile(tree, filename, "exec", self.flags, dont_inherit=True), self.main.__dict__)
 
     def _global(self, name: str) -> list:
         return [self.main.__dict__[name]] if name in self.main.__dict__ else []
@@ -328,9 +360,9 @@ def _seed(number: int) -> None:
         sys.modules["numpy"].random.seed(number % (1 << 32))
 
 
-def _compile(source: str, filename: str) -> Any:
+def _remember(source: str, filename: str) -> None:
+    """Let tracebacks and `inspect.getsource` find a text; `torch.jit.script` compiles what that gives."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    return compile(ast.parse(source, filename), filename, "exec", dont_inherit=True)
 
 
 def _describe_error(error: BaseException) -> dict:

@@ -28,9 +28,11 @@ try:
     import torch
     from torch import Tensor, nn
     from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
 except ModuleNotFoundError:
     torch = nn = None  # type: ignore[assignment]  # as above
-    Tensor, TorchFunctionMode = type("Tensor", (), {}), object  # type: ignore[misc,assignment]  # stand-ins
+    Tensor = type("Tensor", (), {})  # type: ignore[misc,assignment]  # stand-ins, here and below
+    TorchFunctionMode = TorchDispatchMode = object  # type: ignore[misc,assignment]
 
 _COMMON = (
     "float64",
@@ -481,21 +483,55 @@ class CallRecorder(TorchFunctionMode):
     """Notes each call to torch's functions and tensor methods as "name", or "name@device" when it gives a tensor.
 
     Scalars (tensors without dimensions) mix with any device, so they count as no tensor.
+
+    Attributes:
+        calls: what it has noted.
+        inside: whether one of these calls is under way.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[str] = []
+        self.inside = False
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", str(func))
+        asks_for_values = name == "cpu" or (name == "to" and [a for a in args[1:2] if isinstance(a, str)] == ["cpu"])
+        if asks_for_values and args[0].device.type == "meta":
+            raise ValueError("there are no values to bring to the CPU")  # where there are, this works on any device
+        self.inside = True
+        try:
+            result = func(*args, **(kwargs or {}))
+        finally:
+            self.inside = False
+        self.note(name, result)
+        return result
+
+    def note(self, name: str, result: Any) -> None:
+        """Note one call."""
         self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)
+
+
+class OperationRecorder(TorchDispatchMode):
+    """Has a `CallRecorder` note what torch computes in no call that it sees: in a script, say, or with it switched off.
+
+    Args:
+        recorder: is in charge of all other calls.
+    """
+
+    def __init__(self, recorder: CallRecorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_dispatch__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not self.recorder.inside:
+            self.recorder.note(getattr(func, "__name__", str(func)), result)
         return result
 
 
 def record_calls(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """What a `CallRecorder` notes of one call of a function, in order."""
-    with CallRecorder() as recorder:
+    """What a `CallRecorder` and an `OperationRecorder` note of one call of a function, in order."""
+    with CallRecorder() as recorder, OperationRecorder(recorder):
         function(*args, **kwargs)
     return recorder.calls

@@ -91,9 +91,22 @@ class Link:
         text, self._output = "".join(self._output), []
         return clean(text, (self._limits.output_kb << 10) + 100)
 
-    def run(self, source: str, filename: str) -> None:
-        """Run a cell; raises what it raises."""
-        self.request("run", source, filename)
+    def run(self, source: str, filename: str, go_on: bool = False) -> list[tuple[int, Exception]]:
+        """Run a cell.
+
+        Args:
+            source: its text.
+            filename: what tracebacks call it.
+            go_on: run the statements below one that raised, too.
+
+        Returns:
+            What it raised, with the line of the statement, 0 for the whole cell; the worker's word.
+        """
+        told = self.request("run", source, filename, go_on)
+        try:
+            return [(int(line), _exception(dict(error), self._limits.message_chars)) for line, error in told[:100]]
+        except Exception as problem:
+            raise self.lose(Status.CRASHED, f"{NO_RESULT}: {type(problem).__name__}") from problem
 
     def define(self, definitions: Sequence[str], filename: str) -> dict[int, str]:
         """Run some statements; one that fails is left out.

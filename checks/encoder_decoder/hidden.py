@@ -29,6 +29,7 @@ from autograder.checks import (
     expect_same_in_eval,
     expect_tensor,
     found,
+    named_parameters,
     outcome_of,
     place,
     randint,
@@ -248,7 +249,7 @@ def _check_embedder_gradient(cls: Callable) -> None:
         value = call(module, tokens)
         expect(value.requires_grad, Common.CUT_OFF)
         (value * direction).sum().backward()
-    gradient = dict(module.named_parameters())["embedding.weight"].grad
+    gradient = named_parameters(module)["embedding.weight"].grad
     expect(gradient is not None, Common.PARAMETER_UNUSED, "the table")
     expect_close(gradient, expected, "the gradient of the table", tolerance=_FLOAT32)
     after = call(module.eval(), tokens)

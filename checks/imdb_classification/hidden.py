@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from autograder.checks import (
     build,
     call,
     complain,
+    draw_sizes,
     expect,
     expect_close,
     expect_device,
@@ -27,9 +28,11 @@ from autograder.checks import (
     expect_raises,
     expect_same_in_eval,
     expect_tensor,
+    named_parameters,
     place,
     randint,
     randn,
+    seed,
     unchanged,
 )
 from checks.formulas import feed_forward, layer_norm, linear, multi_head_attention
@@ -59,6 +62,11 @@ def check_masked_mean(function: Callable) -> None:
         {"x": randn(3, 1, 4), "mask": torch.tensor([[True], [False], [True]])},
         {"x": randn(2, 3, 1), "mask": square[:2]},
     ]
+    for ranges in (((9, 40), (17, 64), (2, 8)), ((2, 4), (65, 600), (17, 60))):  # drawn at each judgement
+        batch, n, dim = draw_sizes(*ranges)
+        some = torch.arange(n) < randint(0, n + 1, (batch, 1))  # padded at the end, or not at all
+        some[0], some[1] = True, randn(n) > 0
+        cases.append({"x": randn(batch, n, dim), "mask": some})
     expect_matches(function, _mean, cases, name="the mean")
     expect_tensor(call(function, randn(2, 3, 4).half(), square[:2]), (2, 4), torch.float16, "the mean")
     x = randn(2, 3, 4).requires_grad_()
@@ -108,7 +116,7 @@ def _build(cls: Callable, sizes: tuple, dropout: float = 0.0, pad_id: int | None
     num_tokens, num_classes, dim, _, depth, max_len = sizes
     options = {} if pad_id is None else {"pad_id": pad_id}
     make = partial(cls, *sizes, dropout=dropout, **options)
-    inner = dict(call(make).named_parameters()).get("blocks.0.feed_forward.inner.weight")
+    inner = named_parameters(call(make)).get("blocks.0.feed_forward.inner.weight")
     width = (1,) if inner is not None and inner.dim() == 3 else ()  # chapter 06 takes a ConvFeedForward as well
     return build(make, _parameter_shapes(num_tokens, num_classes, dim, depth, max_len, width), _HINTS)
 
@@ -157,13 +165,14 @@ def _classify(
     return linear(state, "classes", mean).log_softmax(-1)
 
 
-def _classifier_mistakes(dim: int, pad_id: int) -> dict[Mistake, dict[str, Any]]:
+def _classifier_mistakes(dim: int, pad_id: int, depth: int) -> dict[Mistake, dict[str, Any]]:
     mistakes: dict[Mistake, dict[str, Any]] = {
         m.TransformerClassifier.NO_POSITIONS: {"positions": "none"},
         m.TransformerClassifier.SCALED: {"scale": dim**0.5},
         m.TransformerClassifier.POST_NORM: {"pre": False},
         m.TransformerClassifier.BLOCKS_UNUSED: {"used": 0},
         m.TransformerClassifier.FIRST_BLOCK_ONLY: {"used": 1},
+        m.TransformerClassifier.LAST_BLOCK_UNUSED: {"used": depth - 1},
     }
     if pad_id != 1:
         mistakes[m.TransformerClassifier.PAD_ID_IGNORED] = {"pad_id": 1}
@@ -192,18 +201,22 @@ _FLOAT32 = 2e-5
 
 def check_classifier(cls: Callable) -> None:
     """Parameters, values, padding, length, dropout, gradients."""
-    for sizes, pad in _MODELS:
+    num_tokens, num_classes, depth, max_len = draw_sizes((30, 90), (5, 12), (4, 7), (20, 60))
+    drawn = [((num_tokens, num_classes, 8, 2, depth, max_len), 1)]
+    num_tokens, max_len, pad_id = draw_sizes((100, 400), (100, 600), (2, 90))
+    drawn.append(((num_tokens, 2, 6, 3, 1, max_len), pad_id))
+    for sizes, pad in [*_MODELS, *drawn]:
         num_tokens, _, dim, heads, depth, max_len = sizes
         module, state = _build(cls, sizes, pad_id=pad)
         pad_id = 1 if pad is None else pad
         module.eval()
-        for batch, n in ((3, 6), (2, max_len), (1, 5), (4, 1)):
+        for batch, n in ((3, 6), (2, max_len), (1, 5), (4, 1), (int(randint(6, 15, ())), min(17, max_len))):
             n = min(n, max_len)
             tokens = _tokens(batch, n, num_tokens, pad_id)
             settings = {"heads": heads, "depth": depth, "pad_id": pad_id}
             mistakes = {
                 mistake: partial(_classify, state, tokens, **(settings | switches))
-                for mistake, switches in _classifier_mistakes(dim, pad_id).items()
+                for mistake, switches in _classifier_mistakes(dim, pad_id, depth).items()
             }
             with unchanged(tokens=tokens):
                 value = call(module, tokens)
@@ -224,7 +237,10 @@ def _check_padding(module: nn.Module, sizes: tuple, pad_id: int) -> None:
     tokens = _tokens(1, max_len - 2, num_tokens, pad_id)
     padded = F.pad(tokens, (0, 2), value=pad_id)
     expect_close(
-        call(module, padded), call(module, tokens).detach(), "the result of a sequence after padding is put behind it"
+        call(module, padded),
+        call(module, tokens).detach(),
+        "the result of a sequence after padding is put behind it",
+        tolerance=_FLOAT32,
     )
     alone = call(module, torch.full((2, 3), pad_id))
     expect_tensor(alone, (2, sizes[1]))
@@ -248,6 +264,7 @@ def _check_classifier_dropout(cls: Callable) -> None:
             m.TransformerClassifier.NO_DROPOUT_ON_POSITIONS: lambda: right(dropped=("blocks",)),
             m.TransformerClassifier.NO_DROPOUT_IN_BLOCKS: lambda: right(dropped=("positions",)),
         },
+        tolerance=_FLOAT32,
     )
     expect_dropout_anew(lambda rate: _build(cls, sizes, dropout=rate)[0], [randint(2, 7, (1, 6)).repeat(6, 1)])
 
@@ -274,8 +291,13 @@ def _accuracy_mistakes(scores: Tensor, labels: Tensor) -> dict[Mistake, Callable
 
 
 def _examples(batch: int, classes: int) -> tuple[Tensor, Tensor]:
-    """Log-probabilities and labels, of which half are the likeliest class, so that no share is 0 or 1 by chance."""
-    scores = (3 * randn(batch, classes)).log_softmax(-1)
+    """Log-probabilities and labels, of which half are the likeliest class, so that no share is 0 or 1 by chance.
+
+    The likeliest is ahead of the next by more than rounding: ties have no right answer.
+    """
+    scores = 3 * randn(batch, classes)
+    scores[range(batch), scores.argmax(-1)] += 0.1
+    scores = scores.log_softmax(-1)
     labels = randint(0, classes, (batch,))
     some = batch // 2 + 1
     labels[:some] = scores.argmax(-1)[:some]
@@ -284,16 +306,18 @@ def _examples(batch: int, classes: int) -> tuple[Tensor, Tensor]:
 
 def check_accuracy(function: Callable) -> None:
     """Values for any number of classes and examples, a Python float."""
-    for batch, classes in ((24, 21), (6, 2), (7, 3), (5, 9), (1, 3), (4, 1)):
+    drawn = [draw_sizes((100, 600), (2, 21)), draw_sizes((40, 99), (100, 400))]
+    for batch, classes in ((24, 21), (6, 2), (7, 3), (5, 9), (1, 3), (4, 1), *drawn):
         scores, labels = _examples(batch, classes)
         for dtype in (torch.float64, torch.float32):
-            for shift in (0.0, 20.0):  # any scores will do, whether below 0 or above
-                given = (scores + shift).to(dtype)
+            for shift in (0.0, 20.0, 2000.0, -2000.0):  # any scores will do, whether below 0 or above
+                given = ((1000 if abs(shift) > 100 else 1) * scores + shift).to(dtype)
                 with unchanged(log_probs=given, labels=labels):
                     value = call(function, given, labels)
                 hits = [int(row.index(max(row)) == y) for row, y in zip(given.tolist(), labels.tolist(), strict=True)]
                 name = f"the accuracy of {batch} examples with {classes} classes"
-                expect_number(value, sum(hits) / batch, name, _accuracy_mistakes(given.double(), labels))
+                likely = _accuracy_mistakes(given.double(), labels) if classes < 30 else {}
+                expect_number(value, sum(hits) / batch, name, likely)
     scores, _ = _examples(7, 3)
     right, wrong = scores.argmax(-1), scores.argmin(-1)
     for labels, share in ((right, 1.0), (wrong, 0.0), (right, 1.0)):
@@ -307,7 +331,8 @@ def check_accuracy(function: Callable) -> None:
 def check_metric(cls: Callable) -> None:
     """Weighted means, several metrics at once, no state lost, the error when empty."""
     first, second = call(cls), call(cls)
-    expect(first.add(1.0, 2) is None, m.AccumulatingMetric.RETURNS)
+    added = first.add(1.0, 2)
+    expect(added is None or added is first, m.AccumulatingMetric.RETURNS)  # itself, for chains of calls
     before = [call(first.avg), call(first.avg)]
     second.add(5.0, 1)
     if before[0] == before[1]:
@@ -321,6 +346,17 @@ def check_metric(cls: Callable) -> None:
             counts.append(count)
             for again in ("", ", asked for a second time,"):
                 _expect_mean(metric, values, counts, again)
+    metric, values, counts = call(cls), [], []
+    for _ in range(int(randint(30, 80, ()))):  # an epoch has more batches, and numbers may be large
+        values.append(random.uniform(-1, 1) * 10 ** random.uniform(0, 5))
+        counts.append(random.randint(1, 5000))
+        metric.add(values[-1], counts[-1])
+    right = sum(v * c for v, c in zip(values, counts, strict=True)) / sum(counts)
+    size = sum(abs(v) * c for v, c in zip(values, counts, strict=True)) / sum(counts)
+    # Beside their size, as large numbers of both signs may cancel.
+    mean = call(metric.avg)
+    expect_number(mean, mean, "the mean")  # a number
+    expect_number(mean / size, right / size, f"the mean after {len(values)} values, as a share of their size")
     zero = call(cls)
     zero.add(0.0, 3)
     try:
@@ -341,8 +377,10 @@ def _expect_mean(metric: Any, values: list[float], counts: list[int], again: str
 
 def check_warmup(function: Callable) -> None:
     """Every step of short and long warm-ups, and none at all."""
-    for warmup in (10, 1, 4, 1000, 0):
-        for step in (3, 30, 0, 1, 2, 4, 5, 9, 10, 11, 500, 999, 1000, 1001, 100_000):
+    for warmup in (10, 1, 4, 1000, 0, *randint(11, 1000, (2,)).tolist(), *randint(1001, 100_000, (3,)).tolist()):
+        drawn = [*randint(1, 2 * warmup + 2, (8,)).tolist(), int(randint(100_000, 10_000_000, ()))]
+        near = [step for step in (warmup - 1, warmup, warmup + 1) if step > 0]
+        for step in (3, 30, 1, 2, 4, 5, 9, 10, 11, 500, 999, 1000, 1001, 100_000, *near, *drawn):
             right = 1.0 if step >= warmup else step / warmup
             expect_number(call(function, step, warmup), right, f"the factor of step {step} of a warm-up of {warmup}")
 
@@ -361,25 +399,26 @@ def make_model(table, dropout):
         def __init__(self):
             super().__init__()
             self.table = nn.Parameter(table.clone())
+            self.bias = nn.Parameter(torch.zeros(table.shape[1], dtype=table.dtype))
             self.inner = Inner()
             self.dropout = nn.Dropout(dropout)
             self.modes = []
 
         def forward(self, tokens):
             self.modes.append([self.inner.training, torch.is_grad_enabled()])
-            return F.log_softmax(self.dropout(self.inner(4 * self.table[tokens].mean(1))), -1)
+            return F.log_softmax(self.dropout(self.inner(4 * self.table[tokens].mean(1)) + self.bias), -1)
 
     return Toy()
 
 
-def make_optimizer(model, rate):
-    """Plain gradient descent."""
-    return torch.optim.SGD(model.parameters(), lr=rate)
+def make_optimizer(model, rate, momentum):
+    """Gradient descent, with or without momentum."""
+    return torch.optim.SGD(model.parameters(), lr=rate, momentum=momentum)
 
 
-def make_scheduler(optimizer, factor):
-    """The rate times `factor` after each step."""
-    return torch.optim.lr_scheduler.ExponentialLR(optimizer, factor)
+def make_scheduler(optimizer, factors):
+    """The rate times the next of the factors after each step."""
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: factors[step])
 
 
 def make_stream(batches):
@@ -396,37 +435,40 @@ _Batches = list[tuple[Tensor, Tensor]]
 
 
 def _batches() -> _Batches:
-    """Of different sizes and lengths, so that means over batches and over examples differ."""
-    return [(randint(0, 5, (b, n)), randint(0, 3, (b,))) for b, n in ((5, 3), (2, 4), (1, 6), (4, 2))]
+    """Of different sizes and lengths, so that means over batches and over examples differ; how many is drawn."""
+    sizes = [(5, 3), (2, 4), (1, 6), (4, 2), draw_sizes((9, 40), (9, 40))]
+    sizes += [draw_sizes((1, 20), (1, 20)) for _ in range(int(randint(1, 12, ())))]
+    return [(randint(0, 5, (b, n)), randint(0, 3, (b,))) for b, n in sizes]
 
 
 def _simulate(
     table: Tensor,
     batches: _Batches,
     rate: float = 0.0,
-    factor: float = 1.0,
+    factors: Sequence[float] = (),
     max_norm: float = math.inf,
-    reduce: str = "mean",
-) -> tuple[Tensor, float, float]:
-    """An epoch of gradient descent written out: table, loss and accuracy."""
-    table = table.double().clone()
+    momentum: float = 0.0,
+) -> tuple[tuple[Tensor, Tensor], float, float]:
+    """An epoch of gradient descent written out: table and bias, loss and accuracy."""
+    weights = [table.double().clone(), torch.zeros(table.shape[1], dtype=torch.float64)]
+    moved = [torch.zeros_like(weight) for weight in weights]
     losses, hits, counts = [], [], []
-    for tokens, labels in batches:
+    for step, (tokens, labels) in enumerate(batches):
         with torch.enable_grad():
-            leaf = table.clone().requires_grad_()
-            log_probs = (4 * leaf[tokens].mean(1)).log_softmax(-1)
-            each = -log_probs[range(len(labels)), labels]
-            loss = each.sum() if reduce == "sum" else each.mean()
-            (gradient,) = torch.autograd.grad(loss, [leaf])
-        if gradient.norm() > max_norm:
-            gradient = gradient * max_norm / gradient.norm()
-        table = table - rate * gradient
-        rate *= factor
+            leaves = [weight.clone().requires_grad_() for weight in weights]
+            log_probs = (4 * leaves[0][tokens].mean(1) + leaves[1]).log_softmax(-1)
+            loss = -log_probs[range(len(labels)), labels].mean()
+            gradients = torch.autograd.grad(loss, leaves)
+        norm = sum(gradient.square().sum() for gradient in gradients) ** 0.5
+        scale = min(1.0, max_norm / norm)
+        moved = [momentum * old + scale * gradient for old, gradient in zip(moved, gradients, strict=True)]
+        now = rate * (factors[step] if factors else 1.0)
+        weights = [weight - now * move for weight, move in zip(weights, moved, strict=True)]
         losses.append(loss.item())
         hits.append((log_probs.argmax(-1) == labels).double().mean().item())
         counts.append(len(labels))
     return (
-        table,
+        (weights[0], weights[1]),
         sum(a * w for a, w in zip(losses, counts, strict=True)) / sum(counts),
         sum(a * w for a, w in zip(hits, counts, strict=True)) / sum(counts),
     )
@@ -443,31 +485,51 @@ def _toy(beside: Any, table: Tensor, dropout: float = 0.0) -> nn.Module:
     return place(make_model, beside=beside)(table, dropout)
 
 
+# (rate, whether there is a scheduler, max_norm, momentum); None leaves max_norm out.
+_TRAININGS = [(0.3, False, 100.0, 0.0), (0.4, False, 0.05, 0.0), (0.3, True, 100.0, 0.0), (0.3, True, None, 0.0)]
+
+
 def check_train_epoch(function: Callable) -> None:
-    """The weights afterwards, with and without clipping and a schedule, and the numbers returned."""
-    for rate, factor, max_norm in ((0.3, 1.0, 100.0), (0.4, 1.0, 0.05), (0.3, 0.5, 100.0), (0.3, 0.6, None)):
+    """The weights afterwards, with and without clipping and a schedule, and the numbers returned.
+
+    With momentum, a step that the optimizer does not take itself, or takes as two halves, ends elsewhere.
+    """
+    rate, norm, momentum = ((15 + int(randint(0, 35, ()))) / 100 for _ in range(3))
+    drawn = [(rate / 2, False, 100.0, momentum), (rate, True, norm, momentum)]
+    for how in [*_TRAININGS, *drawn]:
         for dtype in (torch.float64, torch.float32):
-            _check_training(function, rate, factor, max_norm, dtype)
+            _check_training(function, *how, dtype)
 
 
-def _check_training(function: Callable, rate: float, factor: float, max_norm: float | None, dtype: torch.dtype) -> None:
+def _check_training(
+    function: Callable, rate: float, scheduled: bool, max_norm: float | None, momentum: float, dtype: torch.dtype
+) -> None:
     batches = _batches()
     table = randn(5, 3).to(dtype)
     model = _toy(function, table)
-    optimizer = place(make_optimizer, beside=function)(model, rate)
-    scheduler = place(make_scheduler, beside=function)(optimizer, factor) if factor != 1.0 else None
+    optimizer = place(make_optimizer, beside=function)(model, rate, momentum)
+    # Nobody can foretell the factor of a step from the ones before; the scheduler is stepped once more than it is used.
+    factors = [1.0, *(0.25 + torch.rand(len(batches)) / 2).tolist()] if scheduled else []
+    scheduler = place(make_scheduler, beside=function)(optimizer, factors) if scheduled else None
     stream = place(make_stream, beside=function)(batches)
-    options = {} if max_norm is None else {"max_norm": max_norm}
     if max_norm is None:
         result = call(function, model, stream, optimizer, scheduler)
     else:
-        result = call(function, model, stream, optimizer, scheduler=scheduler, **options)
-    settings = {"rate": rate, "factor": factor, "max_norm": max_norm or 1.0}
-    right = _simulate(table, batches, **settings)
-    after = dict(model.named_parameters())["table"].detach()
-    name = f"training with max_norm={settings['max_norm']} and {'a' if scheduler is not None else 'no'} scheduler"
+        result = call(function, model, stream, optimizer, scheduler=scheduler, max_norm=max_norm)
+    limit = max_norm or 1.0
+    right = _simulate(table, batches, rate, factors, limit, momentum)
+    after = dict(model.named_parameters())
+    name = f"training with max_norm={limit} and {'a' if scheduler is not None else 'no'} scheduler"
+    # A step that the optimizer has no part in is one without momentum.
+    without = partial(_simulate, table, batches, rate, factors, limit)
+    wrong: dict[Mistake, Callable[[], Tensor]] = {}
+    if momentum:
+        wrong[m.train_epoch.OTHER_OPTIMIZER] = lambda: without()[0][0]
+    otherwise = m.train_epoch.OTHER_OPTIMIZER if momentum and not factors and limit > 10 else None
     # torch adds 1e-6 to the norm before it divides.
-    expect_close(after, right[0], f"{name}: the weights afterwards", tolerance=1e-4)
+    what = f"{name}: the weights afterwards"
+    expect_close(after["table"].detach(), right[0][0], what, wrong, tolerance=1e-4, otherwise=otherwise)
+    expect_close(after["bias"].detach(), right[0][1], what, tolerance=1e-4, otherwise=otherwise)
     _expect_results(result, name, right)
 
 
@@ -493,7 +555,13 @@ def check_evaluate(function: Callable) -> None:
 # ---- is it better?
 
 _BOTH, _FIRST_ALONE, _SECOND_ALONE = 0.45, 0.15, 0.05  # of all examples; neither is right on the rest
-_LUCK = 7.5  # standard deviations: chance alone goes beyond them once in 10¹⁰ checks
+# Standard deviations: chance alone goes beyond them once in 10¹⁰ checks.
+LUCK = 7.5
+ENDS_OF, DRAWS = 601, 16_000  # examples and samples of the check of both ends
+FEW_EXAMPLES, DRAWS_OF_FEW, TENTHS = 10, 10_000, 3  # and of that with ten; the high end is so many tenths
+TURNS, DRAWS_OF_TURN = ((11, 40), (41, 400), (1001, 4000)), 60
+# Examples, generators and two ranges of samples, by which it shows that more are drawn if more are asked for.
+AMONG, SEEDS, FEW, MANY = 2017, 7, (1001, 1021), (3000, 3101)
 
 
 def _answers(count: int) -> tuple[Tensor, Tensor]:
@@ -513,8 +581,10 @@ def _call_bootstrap(function: Callable, a: Tensor, b: Tensor, samples: int, seed
 def check_paired_bootstrap(function: Callable) -> None:
     """Single draws, both ends against the exact distribution, ten examples, one, errors."""
     _check_single_draws(function)
-    _check_both_ends(function)
     _check_bootstrap_of_few(function)
+    _check_whose_turn(function)
+    _check_samples(function)
+    _check_both_ends(function)
     one = torch.tensor([True])
     single = _call_bootstrap(function, one, ~one, 50, 0)
     expect(single == (1.0, 1.0, 1.0), Unexplained.VALUES, "of one example", expected="1, 1 and 1", got=single)
@@ -543,7 +613,7 @@ def _check_single_draws(function: Callable) -> None:
 
 def _check_both_ends(function: Callable) -> None:
     """As many draws as it takes to tell 2.5 percent from 5, and the exact distribution that they come from."""
-    count, samples = 601, 16_000
+    count, samples = ENDS_OF, DRAWS
     a, b = _answers(count)
     difference, low, high = _call_bootstrap(function, a.clone(), b.clone(), samples, 3)
     gap = a.double() - b.double()
@@ -574,7 +644,7 @@ def _ends_of(gap: Tensor, share: float, samples: int) -> tuple[float, float]:
     circle[[0, 1, -1]] = one
     sums = torch.fft.ifft(torch.fft.fft(circle) ** count).real.roll(count)  # from -count to count
     reached = sums.cumsum(0)
-    luck = _LUCK * (share * (1 - share) / samples) ** 0.5
+    luck = LUCK * (share * (1 - share) / samples) ** 0.5
     least, most = (int((reached >= share + s * luck).nonzero()[0]) - count for s in (-1, 1))
     return least / count, most / count
 
@@ -584,11 +654,56 @@ def _check_bootstrap_of_few(function: Callable) -> None:
 
     The one is the first, the last, or any other: what is never drawn shows.
     """
-    for place_of in (0, 9, int(randint(1, 9, ()))):
-        b = torch.zeros(10).bool()
-        a = torch.arange(10) == place_of
-        _, low, high = _call_bootstrap(function, a, b, 10_000, 5)
+    for place_of in (0, FEW_EXAMPLES - 1, int(randint(1, FEW_EXAMPLES - 1, ()))):
+        b = torch.zeros(FEW_EXAMPLES).bool()
+        a = torch.arange(FEW_EXAMPLES) == place_of
+        _, low, high = _call_bootstrap(function, a, b, DRAWS_OF_FEW, 5)
         what = f"of ten examples, of which number {place_of} favours a,"
         expect(abs(low) < 1e-6, m.paired_bootstrap.STANDARD_ERROR, f"{what} the low end", expected=0.0, got=low)
         never = m.paired_bootstrap.NEVER_DRAWN if high < 1e-6 else Unexplained.NUMBER
-        expect(abs(high - 0.3) < 1e-6, never, f"{what} the high end", expected=0.3, got=high)
+        right = TENTHS / FEW_EXAMPLES
+        expect(abs(high - right) < 1e-6, never, f"{what} the high end", expected=right, got=high)
+
+
+def _check_whose_turn(function: Callable) -> None:
+    """Among many examples one in favour of a, which nearly two of three draws take: none may be left out.
+
+    Of `DRAWS_OF_TURN` draws too few take it less than once in 10¹⁵ times.
+    """
+    for least, most in TURNS:
+        (count,) = draw_sizes((least, most))
+        for place_of in (0, count - 1, int(randint(0, count, ()))):
+            a = torch.arange(count) == place_of
+            _, _, high = _call_bootstrap(
+                function, a, torch.zeros(count).bool(), DRAWS_OF_TURN, int(randint(0, 1000, ()))
+            )
+            what = f"of {count} examples, of which number {place_of} favours a,"
+            told = {"expected": "above 0", "got": high}
+            expect(high > 0.5 / count, m.paired_bootstrap.NEVER_DRAWN, f"{what} the high end", **told)
+
+
+def _check_samples(function: Callable) -> None:
+    """As many samples as asked for, 2,000 by default, and torch's own generator where none is given.
+
+    What is compared comes from equal generators, so that nothing is left to chance but one thing: that more samples
+    give the same ends for each of `SEEDS` generators, which happens less than once in a million times.
+    """
+    a, b = _answers(AMONG)
+    few, many = (int(randint(least, most, ())) for least, most in (FEW, MANY))
+
+    def ends(number: int, *samples: int) -> tuple[float, float, float]:
+        result = call(function, a, b, *samples, generator=torch.Generator().manual_seed(number))
+        return expect_triple(result)
+
+    seeds = randint(0, 1_000_000, (SEEDS,)).tolist()
+    asked = f"{few} samples and {many}, for {SEEDS} generators"
+    capped = all(ends(number, few) == ends(number, many) for number in seeds)
+    expect(not capped, m.paired_bootstrap.SAMPLES_CAPPED, "the interval", asked=asked)
+    default = all(ends(number) == ends(number, 2000) for number in seeds[:3])
+    expect(default, m.paired_bootstrap.DEFAULT_SAMPLES, "the interval without `samples`")
+    once = []
+    for number in (3, 3, 4, 5):
+        seed(number, beside=function)
+        once.append(call(function, a, b, 20))
+    expect(once[0] == once[1], m.paired_bootstrap.OWN_SEED, "after the same `torch.manual_seed` two results")
+    expect(len(set(once)) > 1, m.paired_bootstrap.OWN_SEED, "after three different `torch.manual_seed` one result")

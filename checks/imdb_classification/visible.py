@@ -79,11 +79,12 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     # With these weights blocks and positions add nothing, `norm` makes each word's vector (1, -1)
     # or (-1, 1); class 0 scores 1.5 times the second number and 0.25, class 1 1.5 times the first.
     table = torch.tensor([[2.0, -2], [9, -9], [4, -4], [-3, 3], [-5, 5], [0, 0]])
-    weights |= {"embedding.weight": table, "norm.weight": torch.ones(2)}
+    model.load_state_dict(weights)
+    weights = {"embedding.weight": table, "norm.weight": torch.ones(2)}
     weights |= {f"blocks.{i}.norm_{j}.weight": torch.ones(2) for i in (0, 1) for j in (1, 2)}
     bias = torch.tensor([0.25, 0])
     weights |= {"classes.weight": torch.tensor([[0, 1.5], [1.5, 0]]), "classes.bias": bias}
-    model.load_state_dict(weights)
+    model.load_state_dict(weights, strict=False)  # it may hold them under further names
     model.eval()
     y = call(model, torch.tensor([[3, 2, 4, 1], [0, 2, 2, 3], [3, 2, 2, 2]]))  # 1 is padding
     what = "the result for three sequences"

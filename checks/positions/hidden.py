@@ -1,7 +1,7 @@
 """The hidden tests of chapter 05."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -13,10 +13,12 @@ from autograder.checks import (
     call,
     complain,
     draw_probability,
+    draw_sizes,
     expect,
     expect_close,
     expect_device,
     expect_dropout_anew,
+    expect_dropped_singly,
     expect_gradients,
     expect_parameter_gradients,
     expect_parameters,
@@ -81,6 +83,17 @@ def square(x):
     return x * x
 
 
+def make_bump(sequence, position, feature):
+    """A function that treats one number of one sequence otherwise, and all else alike."""
+
+    def with_a_bump(x):
+        bump = torch.zeros_like(x)
+        bump[sequence, position, feature] = 0.01
+        return x + bump
+
+    return with_a_bump
+
+
 def lowered_by_descents(x):
     return x - (x[:, 1:, :1] < x[:, :-1, :1]).sum(1, keepdim=True).to(x.dtype)
 
@@ -112,9 +125,12 @@ def check_is_permutation_equivariant(function: Callable) -> None:
     """The answer for functions that are equivariant, are not, and are for some permutations only."""
 
     def ask(helper: Callable, x: Tensor, permutation: Tensor, expected: bool, mistake: Mistake) -> None:
+        judge(place(helper, beside=function), helper.__name__, x, permutation, expected, mistake)
+
+    def judge(helper: Any, name: str, x: Tensor, permutation: Tensor, expected: bool, mistake: Mistake) -> None:
         with unchanged(x=x, permutation=permutation):
-            answer = call(function, place(helper, beside=function), x, permutation)
-        asked = f"function {helper.__name__} and x {tuple(x.shape)}, {x.dtype}"
+            answer = call(function, helper, x, permutation)
+        asked = f"function {name} and x {tuple(x.shape)}, {x.dtype}"
         expect(answer is expected, mistake, "the answer", asked=asked, expected=str(expected), got=str(answer))
 
     for helper, order, expected, mistake in _EQUIVARIANCE_CASES:
@@ -128,19 +144,27 @@ def check_is_permutation_equivariant(function: Callable) -> None:
     for helper in (lowered_by_descents, raised_by_descents):
         x = randn(3, 6, 5).sort(1).values
         ask(helper, x, torch.tensor(_SHUFFLE), False, m.is_permutation_equivariant.NO_ABSOLUTE)
+    # One number among many, anywhere, in sequences of drawn sizes; each position moves.
+    for ranges in (((2, 12), (3, 40), (2, 40)), ((2, 4), (300, 400), (64, 99)), ((20, 60), (3, 19), (2, 60))):
+        batch, n, dim = draw_sizes(*ranges)
+        x, order = randn(batch, n, dim), (torch.arange(n) + int(randint(1, n, ()))) % n
+        # Of the whole, and of the ends of each dimension: what looks at the first ones alone misses the last.
+        places = [[int(randint(0, size, ())) for size in x.shape], [batch - 1, n - 1, dim - 1], [0, 0, 0]]
+        for at in places:
+            bump = place(make_bump, beside=function)(*at)
+            judge(bump, "with_a_bump", x, order, False, m.is_permutation_equivariant.ONE_NUMBER_DIFFERS)
+        ask(square, x, order, True, m.is_permutation_equivariant.ONE_NUMBER)
     for batch, n, dim in [(1, 1, 1), (1, 7, 2), (2, 64, 3), (5, 2, 9)]:
         for dtype in (torch.float32, torch.float64):
             x, permutation = randn(batch, n, dim, dtype=dtype), randn(n).argsort()
             ask(square, x, permutation, True, m.is_permutation_equivariant.ONE_NUMBER)
 
 
+@lru_cache(maxsize=64)
 def encoding_oracle(max_len: int, dim: int) -> Tensor:
-    """The encoding, written out number by number."""
-    rows = []
-    for p in range(max_len):
-        waves = (math.sin, math.cos)
-        rows.append([waves[c % 2](p / 10_000 ** ((c - c % 2) / dim)) for c in range(dim)])
-    return torch.tensor(rows, dtype=torch.float64)
+    """The encoding, written out column by column."""
+    positions, waves = torch.arange(max_len, dtype=torch.float64), (torch.sin, torch.cos)
+    return torch.stack([waves[c % 2](positions / 10_000 ** ((c - c % 2) / dim)) for c in range(dim)], dim=1)
 
 
 def _with_base(max_len: int, dim: int, base: float) -> Tensor:
@@ -155,6 +179,35 @@ def _odd_divisor(max_len: int, dim: int) -> Tensor:
 
 def _last_empty(max_len: int, dim: int) -> Tensor:
     return torch.cat([encoding_oracle(max_len, dim)[:, :-1], torch.zeros(max_len, 1, dtype=torch.float64)], 1)
+
+
+def _angles_rounding(position: float) -> float:
+    """How far a number made in float32 may be off: an angle that grows with the position has 24 binary digits, and so
+    have the frequency and the exponent that it comes from."""
+    return 2e-5 + 4e-7 * position
+
+
+# What belongs to positions below each is held to the rounding of such angles.
+_BANDS = (100, 1000, 5000, 30_000)
+
+
+def _expect_encoding(
+    value: Any,
+    expected: Tensor,
+    name: str,
+    otherwise: Mistake | None = None,
+    mistakes: Mapping[Mistake, Callable[[], Tensor]] | None = None,
+) -> None:
+    """Fail unless a table is the encoding to the precision of float32, which is less for far positions."""
+    expect_close(value, expected, name, mistakes, tolerance=1e-2, otherwise=otherwise)
+    low = 0
+    for high in _BANDS:
+        rows, right = value[low:high], expected[low:high]
+        if len(right):
+            wrong = {mistake: lambda f=f, part=slice(low, high): f()[part] for mistake, f in (mistakes or {}).items()}
+            coarse = otherwise or m.sinusoidal_encoding.COARSE
+            expect_close(rows, right, name, wrong, tolerance=_angles_rounding(high), otherwise=coarse)
+        low = high
 
 
 def check_sinusoidal_encoding(function: Callable) -> None:
@@ -172,6 +225,9 @@ def check_sinusoidal_encoding(function: Callable) -> None:
         (1, 1),
         (5, 3),
         (5000, 6),
+        draw_sizes((17, 200), (17, 300)),
+        draw_sizes((201, 2000), (5, 40)),
+        draw_sizes((5001, 20_000), (2, 7)),
     ]:
         value = call(function, max_len, dim)
         wrong = {
@@ -179,15 +235,22 @@ def check_sinusoidal_encoding(function: Callable) -> None:
             m.sinusoidal_encoding.ODD_DIVISOR: lambda size=(max_len, dim): _odd_divisor(*size),
             m.sinusoidal_encoding.ODD_EMPTY: lambda size=(max_len, dim): _last_empty(*size),
         }
-        # float32 holds the angle of position 200 to about 1e-5, and its logarithm to less; of position 5000 to 1e-3
         name = f"the encoding of {max_len} positions with dim {dim}"
-        expect_close(value, encoding_oracle(max_len, dim), name, wrong, tolerance=4e-3 if max_len > 1000 else 1e-3)
-        expect_tensor(value, None, torch.float32, name)
+        expect_tensor(value, (max_len, dim), torch.float32, name)
+        _expect_encoding(value.detach(), encoding_oracle(max_len, dim), name, None, wrong)
         expect(not value.requires_grad, m.sinusoidal_encoding.LEARNS)
 
 
 # Both classes join a table of positions to x; what follows is common to them. (B, n, d, max_len): the batch as large as
 # n first, where a row for each sequence fits the shapes.
+def _drawn_sizes() -> list[tuple[int, ...]]:
+    """Sizes like those of `_SIZES`, drawn at each judgement; the longest sequence has room for the others."""
+    return [
+        draw_sizes((5, 20), (10, 40), (17, 64), (65, 100)),
+        draw_sizes((2, 3), (65, 600), (4, 12), (601, 700)),
+    ]
+
+
 _SIZES = [(4, 4, 6, 9), (2, 5, 4, 5), (3, 2, 7, 8), (1, 6, 3, 11), (5, 1, 2, 3), (2, 3, 1, 4), (4, 1, 1, 1)]
 
 
@@ -196,7 +259,7 @@ def _joined(x: Tensor, p: Tensor, mode: str) -> Tensor:
 
 
 def _check_joining(make: Callable, table_of: Callable[[Any, int, int], Tensor], mode: str) -> None:
-    for batch, n, dim, max_len in _SIZES:
+    for batch, n, dim, max_len in [*_SIZES, *_drawn_sizes()]:
         module = call(make, dim, max_len=max_len, mode=mode)
         table = table_of(module, max_len, dim)
         for dtype in (torch.float32, torch.float64):
@@ -247,8 +310,6 @@ def _check_dropout(
     value = module(x)
     expect_tensor(value, plain.shape, plain.dtype, "the result while training with dropout")
     value, plain = value.detach(), plain.detach()
-    counted = plain != 0
-    dropped = ((value == 0) & counted).sum() / counted.sum()
 
     def is_one_of(options: Sequence[Tensor]) -> bool:
         return bool(torch.stack([torch.isclose(value, o, rtol=1e-4, atol=1e-5) for o in options]).any(0).all())
@@ -260,8 +321,7 @@ def _check_dropout(
     if not is_one_of([plain * scale, torch.zeros_like(plain)]):
         mistakes = [mistake for mistake, options in parts if is_one_of(options(scale))]
         complain(mistakes[0] if mistakes else m.Positions.DROPOUT_RATE, **told)
-    near = abs(dropped - rate) < 0.12
-    expect(near, m.Positions.DROPOUT_RATE, "the share that is 0", expected=f"about {rate}", got=f"{dropped:.2f}")
+    expect_dropped_singly(value == 0, rate, m.Positions.DROPOUT_RATE, f"dropout={rate}")
 
 
 def _dropout_on_parts(x: Tensor, p: Tensor, mode: str) -> list[tuple[Mistake, Callable[[float], Sequence[Tensor]]]]:
@@ -301,66 +361,56 @@ def _expect_default_mode(module: Any, x: Tensor, expected: Tensor) -> None:
     expect_close(value, expected, "the result with the default mode, dropout and max_len")
 
 
-def _own_encoding(function: Callable, max_len: int, dim: int) -> Tensor:
-    value = call(function, max_len, dim)
-    expect_tensor(value, (max_len, dim), name="what sinusoidal_encoding returns")
-    return value.double()
-
-
-def _checked_buffer(module: Any, max_len: int, dim: int, function: Callable) -> Tensor:
-    """The buffer `pe`: it may hold what the student's own function gives, which is marked in an exercise of its own."""
+def _checked_buffer(module: Any, max_len: int, dim: int) -> Tensor:
+    """The buffer `pe`, which holds the encoding; one that a wrong `sinusoidal_encoding` fills costs nothing here, since
+    it is judged again with the right one."""
     expect(not dict(module.named_parameters()), Common.PARAMETER_TOO_MANY, "nothing here is trained")
     pe = dict(module.named_buffers())["pe"]
     expect_tensor(pe, (max_len, dim), name="the buffer `pe`")
-    if not torch.allclose(pe.double(), encoding_oracle(max_len, dim), rtol=1e-3, atol=1e-3):
-        right = _own_encoding(function, max_len, dim)
-        expect_close(pe.double(), right, "`pe`", tolerance=1e-3, otherwise=m.Positions.OTHER_TABLE)
-        different = torch.unique(pe, dim=0).shape[0]
-        told = {"expected": f"{max_len} different rows", "got": different}
-        expect(different == max_len, m.Positions.OTHER_TABLE, "`pe`, as your sinusoidal_encoding gives it", **told)
+    _expect_encoding(pe.detach(), encoding_oracle(max_len, dim), "`pe`", m.Positions.OTHER_TABLE)
     return pe.detach().double().clone()
 
 
-def _loaded_buffer(module: Any, max_len: int, dim: int, function: Callable) -> Tensor:
+def _loaded_buffer(module: Any, max_len: int, dim: int) -> Tensor:
     """The same, once the module has loaded it as from a file: that changes nothing, whether it is saved or not."""
-    table = _checked_buffer(module, max_len, dim, function)
+    table = _checked_buffer(module, max_len, dim)
     set_weights(module, {"pe": table}, torch.float32)
-    loaded = _checked_buffer(module, max_len, dim, function)
+    loaded = _checked_buffer(module, max_len, dim)
     expect_close(loaded, table, "the buffer `pe` after the module has loaded its own weights")
     return table
 
 
 def check_PositionEncoding(cls: type[nn.Module], encoding: Callable) -> None:
-    """The buffer, both modes, dropout and the errors."""
-    _check_position_encoding_add(cls, encoding)
-    _check_position_encoding_concat(cls, encoding)
+    """The buffer, both modes, dropout and the errors.
+
+    Args:
+        cls: the class.
+        encoding: the student's function, which the class may use; that the check cell names both shows whose mistake
+            it is when the function is wrong.
+    """
+    _check_position_encoding_add(cls)
+    _check_position_encoding_concat(cls)
 
 
-def _check_position_encoding_add(cls: type[nn.Module], encoding: Callable) -> None:
+def _check_position_encoding_add(cls: type[nn.Module]) -> None:
     """Mode "add", which is the default, the buffer, dropout and the errors."""
 
-    def table_of(module: Any, max_len: int, dim: int) -> Tensor:
-        return _loaded_buffer(module, max_len, dim, encoding)
-
-    for max_len, dim in [(7, 4), (3, 6), (30, 5)]:
-        _checked_buffer(call(cls, dim, max_len=max_len), max_len, dim, encoding)
+    for max_len, dim in [(7, 4), (3, 6), (30, 5), draw_sizes((65, 600), (17, 64))]:
+        _checked_buffer(call(cls, dim, max_len=max_len), max_len, dim)
     default = cls(4)
     _expect_default_max_len(dict(default.named_buffers())["pe"], 5000)
     x = randn(2, 3, 4, dtype=torch.float32)
-    _expect_default_mode(default, x, x.double() + table_of(default, 5000, 4)[:3])
-    _common_checks(cls, table_of, "add")
+    _expect_default_mode(default, x, x.double() + _loaded_buffer(default, 5000, 4)[:3])
+    _common_checks(cls, _loaded_buffer, "add")
 
 
-def _check_position_encoding_concat(cls: type[nn.Module], encoding: Callable) -> None:
+def _check_position_encoding_concat(cls: type[nn.Module]) -> None:
     """Mode "concat", arguments by position, and unknown modes."""
 
-    def table_of(module: Any, max_len: int, dim: int) -> Tensor:
-        return _loaded_buffer(module, max_len, dim, encoding)
-
-    _common_checks(cls, table_of, "concat")
+    _common_checks(cls, _loaded_buffer, "concat")
     x = randn(2, 3, 4, dtype=torch.float32)
     module = call(cls, 4, 0.0, 6, "concat")
-    expected = _joined(x.double(), table_of(module, 6, 4)[:3], "concat")
+    expected = _joined(x.double(), _loaded_buffer(module, 6, 4)[:3], "concat")
     expect_close(module(x), expected, "the result of PositionEncoding(4, 0.0, 6, 'concat')")
     for mode in ("sum", "expand", ""):
         expect_raises(ValueError, lambda m=mode: cls(4, mode=m), f"PositionEncoding(4, mode={mode!r})")
@@ -408,12 +458,14 @@ def check_PositionEmbedding_expand(cls: type[nn.Module]) -> None:
     """Mode "expand": rows for distances near and far, any shape, the gradient of the weight, dropout."""
     for max_len, dim in [(3, 4), (1, 5), (6, 1)]:
         expect_parameters(call(cls, dim, max_len=max_len, mode="expand"), {"weight": (2 * max_len + 1, dim)})
-    for max_len, dim in [(3, 4), (1, 5), (6, 1), (4, 7)]:
+    for max_len, dim in [(3, 4), (1, 5), (6, 1), (4, 7), draw_sizes((17, 60), (9, 40)), draw_sizes((90, 600), (2, 8))]:
         module = call(cls, dim, max_len=max_len, mode="expand")
         weight = _given_weight(module, 2 * max_len + 1, dim)
         every = torch.arange(-max_len, max_len + 1)
         far = torch.cat([every, torch.tensor([-50, -max_len - 1, max_len + 1, 50])])
         cases = [every, far, torch.arange(5)[None, :] - torch.arange(5)[:, None]]
+        beyond = randint(max_len + 1, 1_000_000, (40,))
+        cases += [torch.cat([beyond, -beyond]), randint(-2 * max_len, 2 * max_len + 1, draw_sizes((10, 30), (31, 60)))]
         cases += [randint(-2 * max_len, 2 * max_len + 1, shape) for shape in [(2, 3, 4), (2, 3, 1, 5), (1,), ()]]
         for x in cases:
             name = f"the result for distances of shape {tuple(x.shape)} with max_len={max_len}"
@@ -431,10 +483,10 @@ def check_PositionEmbedding_expand(cls: type[nn.Module]) -> None:
         module = call(cls, 10, dropout=rate, max_len=5, mode="expand")
         return module, _given_weight(module, 11, 10)
 
+    expect_dropout_anew(lambda rate: make(rate)[0], [randint(-9, 10, (1, 9)).repeat(6, 1)])
     rate, distances = draw_probability(), randint(-9, 10, (8, 40))
     module, weight = make(rate)
     _check_dropout(module, rate, distances, [], _looked_up(distances, weight))
-    expect_dropout_anew(lambda rate: make(rate)[0], [randint(-9, 10, (1, 9)).repeat(6, 1)])
     expect_device(cls(3, max_len=2, mode="expand").to("meta"), {"x": x})
 
 
@@ -491,7 +543,8 @@ def check_rotate(function: Callable) -> None:
             name = f"x of shape {shape}, rotated with base {base:g},"
             args = (x.double(), positions, base)
             wrong = {mistake: lambda f=f, args=args: f(*args) for mistake, f in _ROTATION_MISTAKES.items()}
-            expect_close(value, _rotated(*args), name, wrong, dtype, tolerance=5e-4)
+            _expect_rotated(value, _rotated(*args), name, 5e-4, wrong, dtype)
+    _check_rotation_at_drawn_sizes(function)
     _check_rotation_of_other_positions(function)
     x, positions = randn(5, 4, dtype=torch.bfloat16), torch.tensor([0, 3, 259, 301, 1003])
     value, right = call(function, x, positions), _rotated(x.double(), positions)
@@ -502,6 +555,36 @@ def check_rotate(function: Callable) -> None:
         expect_raises(ValueError, lambda d=odd: function(randn(2, 4, d), torch.arange(4)), what)
     _check_rotation_gradient(function)
     expect_device(function, {"x": randn(2, 3, 4, dtype=torch.float32), "positions": torch.arange(3)})
+
+
+def _check_rotation_at_drawn_sizes(function: Callable) -> None:
+    """Many positions, features and bases, drawn anew; what is near to the precision of float32, what is far to less."""
+    for lead, n, half, far in (
+        ((), draw_sizes((17, 60))[0], draw_sizes((9, 64))[0], 100),
+        (draw_sizes((6, 12), (2, 5)), draw_sizes((20, 60))[0], draw_sizes((2, 20))[0], 1000),
+        (draw_sizes((2, 3)), draw_sizes((65, 600))[0], draw_sizes((2, 6))[0], 20_000),
+    ):
+        shape, positions = (*lead, n, 2 * half), randint(0, far, (n,))
+        for base in (10_000.0, float(randint(20, 1_000_000, ()))):
+            x = randn(*shape, dtype=torch.float32)
+            value = call(function, x, positions, base)
+            name = f"x of shape {shape} at positions to {far}, rotated with base {base:g},"
+            expect_tensor(value, shape, torch.float32, name)
+            right = _rotated(x.double(), positions, base)
+            _expect_rotated(value, right, name, 3 * _angles_rounding(far))
+
+
+def _expect_rotated(
+    value: Any,
+    right: Tensor,
+    name: str,
+    tolerance: float,
+    mistakes: Mapping[Mistake, Callable[[], Tensor]] | None = None,
+    dtype: torch.dtype | None = None,
+) -> None:
+    expect_tensor(value, right.shape, name=name)
+    nearly = torch.allclose(value.detach().double(), right, rtol=0.02, atol=0.02)
+    expect_close(value, right, name, mistakes, dtype, tolerance, otherwise=m.rotate.COARSE if nearly else None)
 
 
 def _check_rotation_of_other_positions(function: Callable) -> None:

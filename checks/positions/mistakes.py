@@ -19,6 +19,7 @@ class is_permutation_equivariant(Mistake):
     )
     TOO_TOLERANT = "the comparison is far too tolerant: it forgives differences that are no rounding"
     ONE_FEATURE = "a difference in one feature alone goes unnoticed"
+    ONE_NUMBER_DIFFERS = "a difference in a single number, somewhere in one of many positions, goes unnoticed"
     ONE_SEQUENCE = "a difference in one sequence alone goes unnoticed"
     NO_ABSOLUTE = "differences of one sign go unnoticed: the absolute value comes before the largest"
     ONE_NUMBER = "the answer is wrong for a single number: is something divided by a spread, which it does not have?"
@@ -50,6 +51,7 @@ class sinusoidal_encoding(Mistake):
     ODD_GAINS = "an odd dim gets a column too many"
     ODD_EMPTY = "the last column of an odd dim is not filled in"
     ODD_DIVISOR = "the exponent of an odd dim is divided by the next even number, not by dim"
+    COARSE = "the numbers have fewer digits than float32: is a part of the way in half precision?"
     LEARNS = "the encoding requires a gradient: it is a table of constants"
 
 
@@ -79,7 +81,7 @@ class Positions(Mistake):
     DROPOUT_RATE = "dropout drops another share than `dropout` says, or does not scale up what stays"
     NO_BUFFER = "`pe` is no buffer: it should be registered as one, to move with the module and not be trained"
     BATCH_IN_TABLE = "the table has a dimension for the batch: one row for each position is enough"
-    OTHER_TABLE = "the buffer holds other numbers than the encoding, yours or the right one"
+    OTHER_TABLE = "the buffer holds other numbers than the encoding: is `sinusoidal_encoding` right, and used as it is?"
     NO_PARAMETER = "`weight` is no parameter, so that no optimizer finds it"
     NOT_TRAINED = "`weight` does not require a gradient: it should be trained"
     ROWS = 'the weight has another number of rows: one for each position, in mode "expand" one for each distance'
@@ -115,6 +117,7 @@ class rotate(Mistake):
     WRONG_DIMENSION = (
         "the angles follow the wrong dimension: `positions` belongs to dimension -2, whatever stands before it"
     )
+    COARSE = "the result has fewer digits than x: is a part of the way in half precision?"
     HALF_ANGLES = "the angles are kept in the dtype of x: half precision cannot tell far positions apart"
 
 

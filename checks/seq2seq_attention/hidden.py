@@ -23,6 +23,7 @@ from autograder.checks import (
     expect_same_in_eval,
     expect_tensor,
     found,
+    named_parameters,
     outcome_of,
     place,
     rand_mask,
@@ -517,7 +518,7 @@ class _Forced:
 def _model(cls: Callable) -> nn.Module:
     encoder = place(make_encoder, beside=cls)(randn(9, 4))
     model = call(cls, encoder, _toy_decoder(cls, 7, 4))
-    there = {name.partition(".")[0] for name, _ in model.named_parameters()}
+    there = {name.partition(".")[0] for name in named_parameters(model)}
     for name in ("encoder", "decoder"):
         expect(name in there, m.Seq2Seq.PARTS_HIDDEN, f"the part `{name}`")
     return model

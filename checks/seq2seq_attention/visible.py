@@ -29,7 +29,8 @@ from checks.seq2seq_attention import mistakes as m
 def _load(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], weights: Mapping[str, list]) -> None:
     """Give a module these weights, and zeros where nothing is said."""
     state = {name: torch.zeros(shape) for name, shape in shapes.items()}
-    module.load_state_dict(state | {name: torch.tensor(value) for name, value in weights.items()})
+    state |= {name: torch.tensor(value) for name, value in weights.items()}
+    module.load_state_dict(state, strict=False)  # it may hold them under further names
 
 
 def several(result: Any, count: int, otherwise: Mistake = Unexplained.SHAPE) -> tuple:

@@ -11,23 +11,29 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from autograder.checks import (
+    Common,
     Credit,
     Mistake,
     build,
     call,
     draw_probability,
+    draw_sizes,
     expect,
     expect_close,
     expect_device,
     expect_dropout_anew,
+    expect_dropped_singly,
     expect_gradients,
     expect_not_calling,
     expect_parameter_gradients,
     expect_same_in_eval,
+    expect_tensor,
     found,
+    named_parameters,
     outcome_of,
     place,
     rand_mask,
+    randint,
     randn,
     randomise,
     set_weights,
@@ -100,9 +106,11 @@ def _norm_mistakes(state: State, eps: float) -> dict[Mistake, Callable[[Tensor],
 
 def check_layer_norm_class(cls: Callable) -> None:
     """Parameters, values, precision, gradients, device, and that no library norm does the work."""
-    for shape in _NORM_SHAPES:
-        for eps in (None, 0.7):  # the default, and one so large that its place matters
+    drawn = [(*draw_sizes((6, 20), (17, 100)), 3), draw_sizes((2, 5), (2, 9), (17, 600)), draw_sizes(*[(2, 8)] * 5)]
+    for shape in [*_NORM_SHAPES, *drawn]:
+        for eps in (None, 0.7, _drawn_eps()):  # the default, one so large that its place matters, and any
             _check_norm_values(cls, shape, eps)
+    _check_small_norms(cls)
 
     module, state = build(lambda: cls(5), {"weight": (5,), "bias": (5,)})
     x = randn(2, 3, 5)
@@ -115,6 +123,22 @@ def check_layer_norm_class(cls: Callable) -> None:
     after = call(module, x.float())
     expect_close(after, _torch_norm(state, x), "the result after `.eval()`", otherwise=m.LayerNorm.SILENT_IN_EVAL)
     expect_device(module.to("meta"), {"x": x.float()})
+
+
+def _drawn_eps() -> float:
+    return 10 ** (-randint(1, 400, ()).item() / 100)
+
+
+def _check_small_norms(cls: Callable) -> None:
+    """Numbers so small that `eps` decides, and an `eps` smaller than the default."""
+    for eps in (None, 10.0 ** -int(randint(8, 11, ()))):
+        options, value = ({}, 1e-5) if eps is None else ({"eps": eps}, eps)
+        module, state = build(lambda o=options: cls(6, **o), {"weight": (6,), "bias": (6,)})
+        for power in (-2, -4, -6):
+            x = (randn(4, 6) + 2 * torch.arange(6)) * 10.0**power
+            asked = f"x (4, 6) of size 1e{power} and eps={value:g}"
+            right, wrong = partial(_torch_norm, state, eps=value), _norm_mistakes(state, value)
+            _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32)
 
 
 def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None) -> None:
@@ -131,11 +155,18 @@ def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None)
 def _check_norm_extremes(module: nn.Module, state: State) -> None:
     level = torch.full((2, 5), 3.0)
     expect_close(call(module, level), state["bias"].expand(2, 5), "the result for five equal features (their `bias`)")
+    for power in (3, 5, 8):  # far apart, and around 0
+        apart = (10.0**power * (randn(4, 5) + 2 * torch.arange(5) - 4)).float()
+        right, name = _torch_norm(state, apart.double()), f"the result for features of size 1e{power}"
+        expect_close(call(module, apart), right, name, tolerance=1e-3)
     # Here the mean of the squares and the square of the mean agree in all the digits that float32 has.
-    far = (4000 + randn(4, 3, 5) + 2 * torch.arange(5)).float()
-    lost = m.LayerNorm.DIFFERENCE_OF_SQUARES
-    right, name = _torch_norm(state, far.double()), "the result for features near 4000"
-    expect_close(call(module, far), right, name, tolerance=1e-2, otherwise=lost)
+    # Rounding moves the mean by about a ten-millionth of it, far less than the spread.
+    size = 10.0 ** float(randint(100, 900, ()) / 100)
+    for mean in (4000.0, 4000 * size, -4000 * size):
+        far = (mean * (1 + (randn(4, 3, 5) + 2 * torch.arange(5)) / 4000)).float()
+        lost = m.LayerNorm.DIFFERENCE_OF_SQUARES
+        right, name = _torch_norm(state, far.double()), f"the result for features near {mean:.4g}"
+        expect_close(call(module, far), right, name, tolerance=1e-2, otherwise=lost)
 
 
 # ---- the feed-forward networks
@@ -143,6 +174,10 @@ def _check_norm_extremes(module: nn.Module, state: State) -> None:
 
 def _same(x: Tensor) -> Tensor:
     return x
+
+
+def _at_most_6(x: Tensor) -> Tensor:
+    return x.clamp(0, 6)
 
 
 _SEQUENCES = [(4, 4, 4, 4), (2, 3, 5, 7), (3, 5, 4, 2), (1, 6, 3, 8), (4, 1, 5, 3), (2, 4, 1, 6), (2, 3, 6, 1)]
@@ -159,13 +194,20 @@ def _check_feed_forward(cls: Callable, width: tuple[int, ...] = ()) -> None:
     def network(dim: int, hidden: int, dtype: torch.dtype) -> tuple[nn.Module, State]:
         return build(lambda: cls(dim, hidden), _feed_shapes(dim, hidden, width), dtype=dtype)
 
-    for batch, n, dim, hidden in _SEQUENCES:
-        for dtype in (torch.float32, torch.float64):
+    drawn = [draw_sizes((6, 16), (17, 60), (2, 9), (17, 90)), draw_sizes((2, 4), (65, 600), (17, 40), (5, 12))]
+    for batch, n, dim, hidden in [*_SEQUENCES, *drawn]:
+        # In float32 rounding grows with the number of summands.
+        for dtype in (torch.float32, torch.float64) if n < 17 else (torch.float64,):
             module, state = network(dim, hidden, dtype)
             x = randn(batch, n, dim, dtype=dtype)
             asked = f"x {tuple(x.shape)} and {hidden} hidden features"
-            _expect_values(module, lambda x, s=state: feed_forward(s, "", x), x, {}, asked)
+            wrong = {m.Network.BOUNDED: lambda x, s=state: feed_forward(s, "", x, _at_most_6)}
+            _expect_values(module, lambda x, s=state: feed_forward(s, "", x), x, wrong, asked)
     module, state = network(4, 6, torch.float64)
+    for size in (1e-3, 1e2, 1e5):  # what is positive goes through as it is, however large
+        x = size * randn(2, 3, 4)
+        value, right = call(module, x), feed_forward(state, "", x)
+        expect_close(value, right, f"the result for x of size {size:g}", otherwise=m.Network.BOUNDED)
     x = randn(2, 3, 4)
     expect_gradients(module, lambda x: feed_forward(state, "", x), {"x": x})
     expect_parameter_gradients(module, lambda s, x: feed_forward(s, "", x), state, [x])
@@ -198,19 +240,18 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
             m.Network.DROPOUT_ON_INPUT: lambda: feed_forward(state, "", torch.zeros_like(x)),
         },
     )
-    # One hidden feature that is always 1, passed on as it is: what comes out is what dropout makes of it.
+    # Hidden features that are always 1, passed on as it is: what comes out is what dropout makes of it.
     rate = draw_probability()
-    module = call(cls, 1, 1, dropout=rate)
-    ones, zeros = torch.ones(1, 1), torch.zeros(1)
+    module = call(cls, 6, 6, dropout=rate)
+    ones, zeros = torch.eye(6), torch.zeros(6)
     weights = {"inner.weight": 0 * ones, "inner.bias": 1 + zeros, "outer.weight": ones, "outer.bias": zeros}
     set_weights(module, weights, torch.float32)
-    y, what = call(module.train(), torch.zeros(4, 100, 1)), f"in training, with dropout={rate},"
+    y, what = call(module.train(), torch.zeros(4, 40, 6)), f"in training, with dropout={rate},"
+    expect_tensor(y, (4, 40, 6))
     told = {"expected": f"0 or {1 / (1 - rate):.4g}", "got": ", ".join(f"{v:.4g}" for v in y.unique().tolist()[:4])}
     scaled = torch.allclose(y, (y != 0) / (1 - rate), rtol=1e-5)
     expect(scaled and (y == 0).any(), m.Network.DROPOUT_SCALE, f"a hidden feature of 1 {what}", **told)
-    told = {"expected": f"about {rate}", "got": f"{(y == 0).double().mean():.2f}"}
-    near = abs((y == 0).double().mean() - rate) < 0.15
-    expect(near, m.Network.DROPOUT_SCALE, f"the share of hidden features that is 0 {what}", **told)
+    expect_dropped_singly(y == 0, rate, m.Network.DROPOUT_SHARE, f"dropout={rate}")
 
     def make(rate: float) -> nn.Module:
         module = call(cls, 4, 6, dropout=rate)
@@ -303,7 +344,7 @@ def _block(
         return cls(dim, heads, norm_first=True, **options) if norm_first else cls(dim, heads, **options)
 
     module = call(make)
-    inner = dict(module.named_parameters()).get("feed_forward.inner.weight")
+    inner = named_parameters(module).get("feed_forward.inner.weight")
     if inner is not None and hidden is not None:
         told = {"asked": f"hidden={hidden}", "expected": hidden, "got": len(inner)}
         expect(len(inner) == hidden, m.TransformerBlock.HIDDEN_IGNORED, "the number of hidden features", **told)
@@ -319,9 +360,14 @@ def _block(
 
 def _check_block(cls: Callable, norm_first: bool, right: Callable) -> None:
     """Values with each kind of mask, gradients and dropout, in one of the two orders."""
-    for batch, n, dim, heads, hidden, kind in _BLOCKS:
+    kinds = ("causal", "padding", "items", "heads", "square", None)
+    drawn: list[tuple[int, int, int, int, int | None, str | None]] = []
+    for ranges in (((6, 16), (17, 40), (2, 5), (5, 9)), ((2, 3), (65, 200), (4, 9), (2, 4))):
+        batch, n, heads, size = draw_sizes(*ranges)
+        drawn.append((batch, n, heads * size, heads, int(randint(17, 40, ())), kinds[int(randint(0, 6, ()))]))
+    for batch, n, dim, heads, hidden, kind in [*_BLOCKS, *drawn]:
         # In float32 a norm over very few features can magnify rounding beyond any tolerance.
-        for dtype in (torch.float64,) if dim < 8 else (torch.float32, torch.float64):
+        for dtype in (torch.float64,) if dim < 8 or n >= 17 else (torch.float32, torch.float64):
             module, state = _block(cls, dim, heads, hidden, norm_first, dtype)
             mask = _mask(kind, batch, n, heads)
             p = _Parts(state, heads, mask)
@@ -368,10 +414,41 @@ def _check_block_dropout(cls: Callable, norm_first: bool, right: Callable) -> No
         expect(y.shape != value.shape or not torch.allclose(y, value, atol=1e-9), mistake, f"it was seen in {name}")
     expect_close(y, right(p, x, attend=none, feed=none), name, tolerance=_FLOAT32)
 
+    for first in (True, False):
+        _check_single_drops(cls, norm_first, first)
+
     def make(rate: float) -> nn.Module:
         return _block(cls, 6, 2, 5, norm_first, torch.float64, dropout=rate)[0]
 
     expect_dropout_anew(make, [x[:1].repeat(6, 1, 1)])
+
+
+# (B, n, d), with so many features that chance alone keeps all those of a position once in 10⁹ judgements at most.
+DROPPED_SIZES = (3, 4, 160)
+
+
+def _check_single_drops(cls: Callable, norm_first: bool, first: bool) -> None:
+    """Of a sublayer that gives ones, the other giving zeros, the larger numbers of each position are those kept.
+
+    Before a norm, each number is 0 or 1 / (1 - rate); the norm keeps their order. A position that is kept or dropped as
+    a whole has equal features.
+
+    Args:
+        cls: the class.
+        norm_first: which of the two orders.
+        first: whether the attention gives the ones, or the network.
+    """
+    rate = draw_probability()
+    module, state = _block(cls, DROPPED_SIZES[-1], 2, 5, norm_first, torch.float64, dropout=rate)
+    ones = {"norm_1.weight", "norm_2.weight", "attention.WO.bias" if first else "feed_forward.outer.bias"}
+    set_weights(module, {name: torch.full_like(value, float(name in ones)) for name, value in state.items()})
+    y = call(module.train(), torch.zeros(DROPPED_SIZES, dtype=torch.float64))
+    expect_tensor(y, DROPPED_SIZES)
+    least, most = y.amin(-1, keepdim=True), y.amax(-1, keepdim=True)
+    asked = f"dropout={rate}, norm_first={norm_first}"
+    what = f"what is left of the {'attention' if first else 'network'}'s output"
+    expect(bool((most - least > 1e-6).all()), Common.DROPOUT_TOGETHER, what, asked=asked, got="equal features")
+    expect_dropped_singly(y < (least + most) / 2, rate, m.TransformerBlock.DROPOUT_SHARE, asked)
 
 
 def check_transformer_block(cls: Callable) -> None:

@@ -44,6 +44,7 @@ class Network(Mistake):
     RELU_BEFORE = "a ReLU comes before `inner` too: the input goes into it as it is"
     GELU = "GELU takes the place of ReLU"
     SIGMOID = "a sigmoid takes the place of ReLU"
+    BOUNDED = "large hidden features are cut off: a ReLU lets what is positive through as it is"
     RESIDUAL = "the input is added to the result: the residual connection belongs to the block"
     FIRST_SEQUENCE = "the second sequence has the first one's result"
     NO_BATCH = "a batch of one sequence loses its dimension: `squeeze()` removes whatever has size 1"
@@ -53,6 +54,7 @@ class Network(Mistake):
     NO_DROPOUT = "the argument `dropout` has no effect"
     DROPOUT_ON_RESULT = "dropout acts on the result, not on the hidden features"
     DROPOUT_ON_INPUT = "dropout acts on the input, not on the hidden features"
+    DROPOUT_SHARE = "another share of the hidden features is dropped than `dropout` says"
     DROPOUT_SCALE = "what dropout leaves is not scaled up for what it drops: `nn.Dropout` does that"
 
 
@@ -96,6 +98,7 @@ class TransformerBlock(Mistake):
     DROPOUT_AFTER = "dropout is applied after the residual is added: it belongs on the sublayer's output alone"
     ATTENTION_NOT_DROPPED = "the attention's output is not dropped"
     NETWORK_NOT_DROPPED = "the feed-forward network's output is not dropped"
+    DROPOUT_SHARE = "another share of the sublayers' outputs is dropped than `dropout` says"
     NEITHER_DROPPED = "neither sublayer's output is dropped"
 
 

@@ -29,16 +29,42 @@ def copied(outputs: Outputs, name: str) -> float:
     return after(outputs["copying-score"], name)[-1]
 
 
-def less_after_each_cut(outputs: Outputs) -> bool:
-    """Whether cutting any head costs more than a third."""
-    whole, *cut = (numbers(line)[-1] for line in outputs["knock-code"].splitlines() if "%" in line)
-    return len(cut) == 4 and max(cut) < whole * 2 / 3
+def scores(outputs: Outputs, layer: int) -> list[list[float]]:
+    """The induction scores of a layer's two heads, for each of the eight models."""
+    rows = [numbers(line)[-5:] for line in outputs["score-code"].splitlines()]
+    return [row[:2] if layer == 0 else row[3:] for row in rows]
 
 
-def looks(outputs: Outputs, what: str, layer: int) -> list[float]:
-    """How much each head of a layer looks there."""
-    lines = [line for line in outputs["heads-code"].splitlines() if line.startswith(f"layer {layer}")]
-    return [numbers(line.split(what)[1])[0] for line in lines]
+def back(outputs: Outputs, seed: int, head: int) -> int:
+    """How far back a head of the first layer looks most."""
+    line = next(
+        line for line in outputs["back-code"].splitlines() if line.startswith(f"seed {seed}, layer 0, head {head}")
+    )
+    return max((float(share), int(places)) for places, share in re.findall(r"(\d) back (\d\.\d+)", line))[1]
+
+
+def shifted(outputs: Outputs) -> dict[str, list[float]]:
+    """Of seed 1, whole and with a head cut: how much both heads look three places behind, and what is copied."""
+    return {
+        line.partition(":")[0].strip(): numbers(line.partition("with ")[2])
+        for line in outputs["shift-code"].splitlines()
+    }
+
+
+def left(outputs: Outputs) -> list[list[float]]:
+    """What is copied by each of the eight without each of the four heads, in per cent."""
+    return [numbers(line.partition(":")[2]) for line in outputs["cuts-code"].splitlines()]
+
+
+def spared(outputs: Outputs) -> tuple[list[float], list[float]]:
+    """Least and most that is left without the second layer's head of the higher score, and without the other's."""
+    higher, other = [], []
+    for seed, (score, share) in enumerate(zip(scores(outputs, 1), left(outputs), strict=True)):
+        if seed != 1:
+            best = score.index(max(score))
+            higher.append(share[2 + best])
+            other.append(share[3 - best])
+    return [min(higher), max(higher)], [min(other), max(other)]
 
 
 def validation(outputs: Outputs) -> float:
@@ -94,11 +120,39 @@ CLAIMS = [
         lambda o: 1.5 < copied(o, "one layer") / copied(o, "a bag") < 2.5 and copied(o, "two layers") > 60,
     ),
     Claim(
-        "heads-reading",
-        "about a sixth of their weight",
-        lambda o: all(0.15 < share < 0.19 for share in looks(o, "behind the copy", 1)),
+        "score-predict",
+        "All eight copy nearly everything",
+        lambda o: min(numbers(o["copiers-code"])) > 90 and len(numbers(o["copiers-code"])) == 8,
     ),
-    Claim("knock-reading", "Cutting any of the four costs more than a third", less_after_each_cut),
+    Claim(
+        "score-reading",
+        "In seven. The eighth, seed 1, copies 92 %, and no head of it gets more than 0.06",
+        lambda o: (
+            [max(row) >= 0.25 for row in scores(o, 1)] == [seed != 1 for seed in range(8)]
+            and max(scores(o, 0)[1] + scores(o, 1)[1]) == 0.06
+            and numbers(o["copiers-code"])[1] == 92
+        ),
+    ),
+    Claim(
+        "shift-why",
+        "In seed 1 head 0 looks three places back, head 1 two",
+        lambda o: (back(o, 1, 0), back(o, 1, 1)) == (3, 2),
+    ),
+    Claim(
+        "shift-reading",
+        "Without head 0 the second layer no longer finds the place. Without head 1 it looks there as before and copies "
+        "7 %",
+        lambda o: (
+            max(shifted(o)["without head 0"][:2]) < 0.1
+            and min(shifted(o)["without head 1"][:2]) > 0.4
+            and shifted(o)["without head 1"][2] == 7
+        ),
+    ),
+    Claim(
+        "cuts-reading",
+        "without the head with the higher score 42 to 77 % are left, without the other\n92 to 96 %",
+        lambda o: spared(o) == ([42, 77], [92, 96]),
+    ),
     Claim(
         "cache-reading",
         "at a quarter of the price for each token",

@@ -2,7 +2,7 @@
 
 import re
 
-from claims import Claim
+from claims import Claim, records
 
 
 def numbers(text: str) -> list[float]:
@@ -15,11 +15,6 @@ def rows(text: str) -> dict[str, list[float]]:
     return {name.partition(":")[0].strip(): numbers(values) for name, _, values in parts}
 
 
-def percents(text: str) -> dict[int, tuple[int, int]]:
-    found = re.findall(r"^ *(\d+) +(\d+)% +(\d+)%", text, re.MULTILINE)
-    return {int(depth): (int(post), int(pre)) for depth, post, pre in found}
-
-
 def training(outputs: dict[str, str]) -> dict[str, list[float]]:
     return rows(outputs["training-plot"])
 
@@ -28,27 +23,69 @@ def spreads_of_the_trained(outputs: dict[str, str]) -> list[float]:
     return [float(n) for n in re.findall(r"spread (\d\.\d+)", outputs["collapse-trained"])]
 
 
-def grid(outputs: dict[str, str]) -> dict[tuple[str, str], tuple[list[float], list[float]]]:
-    """Gradients and spreads by depth, for each kind of initial weights and of stack."""
+DEPTHS = [1, 2, 5, 10, 20, 50, 100]
+
+
+def by_depth(text: str) -> dict[tuple[str, ...], dict[int, float]]:
+    """The numbers of each row of a table by depth, of (layer, initial weights, way)."""
+    lines = [line.split() for line in text.splitlines() if ", " in line]
+    named = [(" ".join(words[: -len(DEPTHS)]), words[-len(DEPTHS) :]) for words in lines]
+    return {tuple(name.split(", ")): dict(zip(DEPTHS, map(float, n), strict=True)) for name, n in named}
+
+
+def both(text: str) -> tuple[dict, dict]:
+    """Gradients and spreads by depth, where a cell prints one table after the other."""
+    gradients, _, spreads = text.partition("\nspread")
+    return by_depth(gradients), by_depth(spreads)
+
+
+def apart(outputs: dict[str, str]) -> dict[tuple[str, ...], dict[int, float]]:
+    return by_depth(outputs["collapse-numbers"])
+
+
+def ordinary(outputs: dict[str, str]) -> tuple[dict, dict]:
+    """Gradients and spreads of the ordinary layers: all rows that 6.2 prints."""
+    found = [both(outputs[cell]) for cell in ("shrinking", "size-only", "he-rows")]
+    return {k: v for g, _ in found for k, v in g.items()}, {k: v for _, s in found for k, v in s.items()}
+
+
+def ends(outputs: dict[str, str]) -> tuple[dict, dict]:
+    """Gradients and spreads after a hundred layers, of (layer, initial weights) and way."""
+    tables = []
+    for text in re.split(r"\n(?= *spread)", outputs["residual-table"]):
+        head, *lines = filter(None, text.splitlines())
+        ways = head.partition("layers")[2].split()
+        cut = [(" ".join(line.split()[: -len(ways)]), line.split()[-len(ways) :]) for line in lines]
+        read = [
+            (tuple(name.split(", ")), [float(v.replace("overflow", "inf")) for v in values]) for name, values in cut
+        ]
+        tables.append({(*name, way): v for name, values in read for way, v in zip(ways, values, strict=True)})
+    gradients, spreads = tables
+    return gradients, spreads
+
+
+def extremes(outputs: dict[str, str]) -> dict[str, tuple[float, float, float, float, int]]:
+    """Of each way, over rows and seeds: least and largest gradient, least and largest spread, how many are sound."""
+    line = re.compile(r"^ *(\S+) +(\S+) – (\S+) +(\S+) – (\S+) +(\d+) of 28$", re.MULTILINE)
     found = {}
-    for line in filter(None, outputs["residual-table"].splitlines()):
-        start, kind, gradients, spreads = line.split("|")
-        found[start.strip(), kind.strip()] = [*map(float, gradients.split())], [*map(float, spreads.split())]
+    for way, *values, count in line.findall(outputs["sound"]):
+        least, most, lowest, highest = (float(v.replace("overflow", "inf")) for v in values)
+        found[way] = (least, most, lowest, highest, int(count))
     return found
 
 
-def untrained(outputs: dict[str, str]) -> dict[str, list[float]]:
-    return {name: [float(n) for n in values] for name, values in rows(outputs["collapse-numbers"]).items()}
+def shares(outputs: dict[str, str]) -> dict[str, list[float]]:
+    lines = [line.split() for line in outputs["share-added"].splitlines()]
+    return {name: [*map(float, values)] for name, *values in lines}
 
 
-def only_both_stay(outputs: dict[str, str]) -> bool:
-    good = {}
-    for (_, kind), (gradients, spreads) in grid(outputs).items():
-        stays = min(spreads) > 0.5 and all(1 / 20 < g < 20 for g in gradients)
-        good[kind] = good.get(kind, True) and stays
-    return good == {"plain": False, "norm": False, "residual": False, "both": True}
+def first_steps(outputs: dict[str, str]) -> dict[int, list[int]]:
+    """By depth: how far one step moves the output, in percent: post-norm, with smaller weights, pre-norm."""
+    found = re.findall(r"^ *(\d+) +(\d+)% +(\d+)% +(\d+)%", outputs["first-step-run"], re.MULTILINE)
+    return {int(depth): [*map(int, values)] for depth, *values in found}
 
 
+SLOW = "post-norm, smaller, warm-up"
 MARKS = ("<s>", ".", "</s>")
 
 
@@ -71,71 +108,173 @@ def beginnings(outputs: dict[str, str]) -> dict[str, list[float]]:
 CLAIMS = [
     Claim(
         "collapse-reading",
-        "With torch's default all nine are the same vector after two layers",
-        lambda o: untrained(o)["alone, torch's default"][2] < 0.01,
+        "a spread of 0.00 with either kind of initial weights",
+        lambda o: all(row[5] < 0.005 for (*_, way), row in apart(o).items() if way == "alone"),
     ),
     Claim(
         "collapse-reading",
-        "with the two usual kinds of weights the words stay apart much longer",
-        lambda o: all(
-            untrained(o)[f"added, {name}"][8] > 0.3 > untrained(o)[f"alone, {name}"][8]
-            for name in ("torch's default", "Xavier")
-        ),
+        "still above one half after twenty layers",
+        lambda o: apart(o)["attention", "torch's default", "residual"][20] > 0.5,
     ),
     Claim(
         "collapse-reading",
-        "With the largest weights the sum helps little",
+        "where it is more than half as large as they are, nothing is left by then",
         lambda o: (
-            abs(untrained(o)["added, larger (variance 4/d)"][8] - untrained(o)["alone, larger (variance 4/d)"][8]) < 0.1
+            apart(o)["attention", "Xavier", "residual"][20] < 0.01
+            and [float(v) > 0.5 for v in re.findall(r"is ([\d.]+) times", o["swamped"])] == [False, True]
         ),
     ),
     Claim(
         "collapse-reading",
-        "the average is four times as large as the word that it is added to",
-        lambda o: 3.5 < float(re.findall(r"is ([\d.]+) times", o["swamped"])[-1]) < 4.5,
+        "After a hundred layers it is gone with both",
+        lambda o: all(row[100] < 0.02 for row in apart(o).values()),
     ),
     Claim(
         "collapse-reading",
-        "keeps its words as far apart at the end as they were at the beginning",
+        "keep these words as far apart at the end as they were at the beginning",
         lambda o: abs(spreads_of_the_trained(o)[-1] - spreads_of_the_trained(o)[0]) < 0.05,
     ),
     Claim(
-        "gradient-grid-reading",
-        "with torch's default the gradient is gone after twenty layers",
-        lambda o: grid(o)["torch's default", "plain"][0][4] < 1e-9,
+        "shrinking-reading",
+        "the spread and the gradient are less than a millionth",
+        lambda o: max(column["ordinary", "torch's default", "alone"][20] for column in ordinary(o)) < 1e-6,
     ),
     Claim(
-        "gradient-grid-reading",
-        "with He's weights, made for ReLU, it has grown a thousandfold",
-        lambda o: 300 < grid(o)["He", "plain"][0][4] < 5000,
+        "shrinking-reading",
+        "keeps the spread at 0.9 for a hundred layers",
+        lambda o: all(0.85 < v < 0.95 for v in ordinary(o)[1]["ordinary", "torch's default", "norm"].values()),
     ),
     Claim(
-        "gradient-grid-reading",
-        "keeps it within a factor of a hundred at every depth",
-        lambda o: all(0.01 < g < 100 for (_, kind), (gs, _) in grid(o).items() if kind in ("norm", "both") for g in gs),
-    ),
-    Claim(
-        "gradient-grid-reading",
-        "the gradient never vanishes; but nothing stops it from growing",
+        "shrinking-reading",
+        "grows by a fifth in each layer, to about 50 after twenty layers, and to more than a hundred million",
         lambda o: (
-            all(min(gs) > 0.5 for (_, kind), (gs, _) in grid(o).items() if kind == "residual")
-            and max(grid(o)["He", "residual"][0]) > 1e6
+            45 < (row := ordinary(o)[0]["ordinary", "torch's default", "norm"])[20] < 55
+            and row[100] > 1e8
+            and 1.18 < (row[100] / row[20]) ** (1 / 80) < 1.25
         ),
     ),
     Claim(
-        "residual-reading",
-        "after fifty layers forty different inputs have become nearly the same, for all three kinds of weights",
-        lambda o: all(s[-1] < 0.1 for (_, kind), (_, s) in grid(o).items() if kind == "norm"),
+        "size-only-reading",
+        "now the gradient stays near 1, and the spread falls, to below 0.1 after a hundred layers",
+        lambda o: all(
+            all(0.3 < g < 3 for g in gradients.values()) and ordinary(o)[1][row][100] < 0.1
+            for row, gradients in ordinary(o)[0].items()
+            if row[2] == "size only"
+        ),
     ),
     Claim(
-        "residual-reading",
-        "with **both**, and only with both, the gradient stays within a factor of twenty",
-        only_both_stay,
+        "size-only-reading",
+        "47 in twenty layers, $2 \\cdot 10^8$ in a hundred",
+        lambda o: all(
+            0.5 < row[20] / 47 < 2 and 0.5 < row[100] / 2e8 < 2
+            for (*_, way), row in ordinary(o)[0].items()
+            if way == "norm"
+        ),
+    ),
+    Claim(
+        "formula",
+        "stays near 1 for a hundred layers, without any norm, and the spread falls slowly",
+        lambda o: (
+            all(0.5 < g < 1.5 for g in ordinary(o)[0]["ordinary", "He", "alone"].values())
+            and 0.1 < ordinary(o)[1]["ordinary", "He", "alone"][100] < 0.2
+        ),
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "Two ways are sound in all seven rows and with all four seeds",
+        lambda o: sorted(way for way, found in extremes(o).items() if found[-1] == 28) == ["pre-norm", "tenth"],
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "Their gradients lie between 1 and 29, their spreads between 0.1 and 0.9",
+        lambda o: all(
+            least >= 1 and most <= 29 and lowest >= 0.1 and highest <= 0.9
+            for least, most, lowest, highest, _ in (extremes(o)[way] for way in ("tenth", "pre-norm"))
+        ),
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "**alone** is sound only for ordinary layers with the weights made for them, He's",
+        lambda o: extremes(o)["alone"][-1] == 4 and ends(o)[1]["ordinary", "He", "alone"] > 0.05,
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "In the other rows the spread is gone, and in all of these but one the gradient too",
+        lambda o: (
+            sum(s < 0.005 for (*_, way), s in ends(o)[1].items() if way == "alone") == 6
+            and sum(g < 1e-12 for (*_, way), g in ends(o)[0].items() if way == "alone") == 5
+        ),
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "**norm** never is. Ordinary layers keep their spread and explode",
+        lambda o: (
+            extremes(o)["norm"][-1] == 0
+            and all(s > 0.9 for (kind, _, way), s in ends(o)[1].items() if (kind, way) == ("ordinary", "norm"))
+        ),
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "With attention in the stack the gradient survives, but the nine words are one vector",
+        lambda o: all(
+            ends(o)[1][row] < 0.005 and 0.1 < gradient < 10
+            for row, gradient in ends(o)[0].items()
+            if row[0] != "ordinary" and row[2] == "norm"
+        ),
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "nothing stops it from growing, in two rows until the numbers overflow",
+        lambda o: (
+            extremes(o)["residual"][-1] == 0
+            and extremes(o)["residual"][0] > 1
+            and sum(g == float("inf") for (*_, way), g in ends(o)[0].items() if way == "residual") == 2
+        ),
+    ),
+    Claim(
+        "gradient-grid-reading",
+        "With attention alone the spread is gone; for ordinary layers with larger weights the gradient grows",
+        lambda o: (
+            extremes(o)["post-norm"][-1] == 8
+            and all(ends(o)[1]["attention", start, "post-norm"] < 0.02 for start in ("torch's default", "Xavier"))
+            and all(ends(o)[0]["ordinary", start, "post-norm"] > 100 for start in ("Xavier", "He"))
+        ),
+    ),
+    Claim(
+        "pre-post",
+        "pre-norm's spread is 0.1 or more in each row, post-norm's 0.1 or less",
+        lambda o: all(
+            s >= 0.095 if row[2] == "pre-norm" else s < 0.105
+            for row, s in ends(o)[1].items()
+            if row[0] != "ordinary" and row[2] in ("pre-norm", "post-norm")
+        ),
+    ),
+    Claim(
+        "share-reading",
+        "In post-norm it grows to about 1 and stays there, in pre-norm it falls to a tenth",
+        lambda o: (
+            all(0.45 < shares(o)[order][0] < 0.65 for order in ("post-norm", "pre-norm"))
+            and all(0.9 < share < 1.1 for share in shares(o)["post-norm"][3:])
+            and 0.08 < shares(o)["pre-norm"][-1] < 0.12
+        ),
+    ),
+    Claim(
+        "stream-reading",
+        "It keeps growing, slower and slower: 1.3, 2.9, 4.6",
+        lambda o: re.findall(r"size ([\d.]+)", o["stream"]) == ["1.3", "2.9", "4.6"],
     ),
     Claim(
         "first-step-reading",
         "with 32 blocks its output moves by more than its own size",
-        lambda o: percents(o["first-step-run"])[32][0] > 100,
+        lambda o: first_steps(o)[32][0] > 100,
+    ),
+    Claim(
+        "first-step-reading",
+        "moves less than half as far at 4 and at 8 blocks, and at 32 still by about its own size",
+        lambda o: (
+            all(2 * first_steps(o)[depth][1] < first_steps(o)[depth][0] for depth in (4, 8))
+            and 90 < first_steps(o)[32][1] < 110
+        ),
     ),
     Claim(
         "training-reading",
@@ -144,15 +283,33 @@ CLAIMS = [
     ),
     Claim(
         "training-reading",
-        "Post-norm at the same rate stays near the loss of guessing",
+        "Post-norm with Xavier's weights stays near the loss of guessing at the same rate",
         lambda o: min(training(o)["post-norm"]) > 2.15,
     ),
     Claim(
         "training-reading",
-        "a third of the rate from the first step on does just as well",
+        "with the smaller weights it learned with one seed of three",
+        lambda o: [loss < 0.1 for loss in sorted(training(o)["post-norm, smaller"])] == [True, False, False],
+    ),
+    Claim(
+        "training-reading",
+        "With the smaller weights *and* a warm-up, or a third of the rate, it learned with all three",
+        lambda o: max(training(o)[SLOW] + training(o)["post-norm, smaller, a third of the rate"]) < 0.2,
+    ),
+    Claim(
+        "training-reading",
+        "two of three seeds that began with it learned nothing, and its loss ends below that of the low rate",
         lambda o: (
-            abs(sum(training(o)["post-norm, warm-up"]) - sum(training(o)["post-norm, a third of the rate"])) / 3 < 0.1
-            and max(training(o)["post-norm, warm-up"]) < 2.15
+            sorted(training(o)["post-norm, smaller"])[1] > 2.1
+            and max(training(o)[SLOW]) < min(training(o)["post-norm, smaller, a third of the rate"])
+        ),
+    ),
+    Claim(
+        "training-reading",
+        "neither warm-up nor a third of the rate brought post-norm below a loss of 1.6",
+        lambda o: (
+            len(runs := records("Reversing_eight_digits__chapter_06_-post-norm*")) == 12
+            and min(run["values"]["step 500"] for run in runs) > 1.6
         ),
     ),
     Claim(

@@ -512,7 +512,7 @@ def test_no_check_can_catch_the_loss_of_its_worker(sandbox):
     ],
 )
 def test_the_time_is_limited(sandboxed, source, limits, statuses_expected, told):
-    endless = submission(source, double=WRONG + "while True: pass")
+    endless = submission(source, double="while True: pass\ndouble = max")
     with Sandbox(replace(LIMITS, cell_seconds=10, **limits), preload=()) as sandbox:
         sandbox.worker().kill()
         graded = grade_notebook(sandbox, endless, source)

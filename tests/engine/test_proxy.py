@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from autograder import checks
+from autograder.mistakes import Common
 from autograder.wire import protocol, proxy
 from autograder.wire.proxy import Link, Remote
 
@@ -376,6 +377,18 @@ def test_calls_are_recorded_alike_on_both_sides(link):
     recorded = proxy.record_calls(link.named("matmul"), args)
     assert recorded == protocol.record_calls(lambda x, y: x @ y, args, {})
     assert recorded == ["matmul@meta"]
+
+
+def test_what_is_computed_behind_the_recorders_back_is_recorded():
+    def hidden(x):
+        with torch._C.DisableTorchFunction():
+            return x.softmax(-1)
+
+    assert protocol.record_calls(hidden, [torch.ones(2, 2)], {}) == ["_softmax.default@cpu"]
+    assert protocol.record_calls(lambda x: x.softmax(-1), [torch.ones(2, 2)], {}) == ["softmax@cpu"]
+    for called in (hidden, lambda x: torch.ops.aten._softmax.default(x, -1, False), lambda x: x.softmax(-1)):
+        with pytest.raises(AssertionError):
+            checks.expect_not_calling(called, [torch.ones(2, 2)], {"softmax"}, Common.LOOP)
 
 
 def test_the_source_is_the_graders_own(link):
