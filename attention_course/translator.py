@@ -138,18 +138,24 @@ def read(text: str, attention: Attention | None = None) -> tuple[list[str], Tens
 
 
 @torch.no_grad()
-def write(german: list[str], memory: Tensor, max_len: int = 60) -> Translation:
+def write(german: list[str], memory: Tensor, max_len: int = 60, attention: Attention | None = None) -> Translation:
     """Write English, always with the likeliest next piece.
 
     Args:
         german: the pieces that were read, `m`.
         memory: what the encoder made of them, `(m, d)`.
         max_len: how many pieces to stop at.
+        attention: what computes the attention of each of the decoder's layers to the German sentence, in place of the
+            translator's own: from queries `(heads, n, d / heads)`, where `n` grows with what is written, keys and
+            values, each `(heads, m, d / heads)`, to an output of the queries' shape and the weights `(heads, n, m)`.
+
+    Raises:
+        ValueError: the output of `attention` has another shape.
     """
     shipped = load_translator()
     written = [BOS]
     while len(written) <= max_len and written[-1] != EOS:
-        logits, seen = _decode(shipped, torch.tensor(written), memory)
+        logits, seen = _decode(shipped, torch.tensor(written), memory, attention)
         logits[:, PAD] = 0.0  # as in training
         written.append(int(logits[-1].argmax()))
     queries, keys, values, weights = (torch.stack(parts) for parts in zip(*seen, strict=True))
@@ -208,7 +214,9 @@ def _encode(shipped: Shipped, tokens: Tensor, attention: Attention | None) -> Te
     return torch.stack([*states, _norm(shipped, "encoder.norm", x)])
 
 
-def _decode(shipped: Shipped, tokens: Tensor, memory: Tensor) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
+def _decode(
+    shipped: Shipped, tokens: Tensor, memory: Tensor, attention: Attention | None = None
+) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
     """The logits of the next pieces, `(n, V)`, and what each layer's attention to the source used and computed."""
     x = _embed(shipped, tokens)
     seen = []
@@ -217,7 +225,8 @@ def _decode(shipped: Shipped, tokens: Tensor, memory: Tensor) -> tuple[Tensor, l
         name = f"decoder.layers.{layer}"
         normed = _norm(shipped, f"{name}.norm_1", x)
         x = x + _attend(shipped, f"{name}.self_attention", normed, normed, causal)[0]
-        found, *rest = _attend(shipped, f"{name}.source_attention", _norm(shipped, f"{name}.norm_2", x), memory)
+        asking = _norm(shipped, f"{name}.norm_2", x)
+        found, *rest = _attend(shipped, f"{name}.source_attention", asking, memory, attention)
         seen.append(tuple(rest))
         x = x + found
         x = x + _feed_forward(shipped, f"{name}.feed_forward", _norm(shipped, f"{name}.norm_3", x))

@@ -10,6 +10,7 @@ import secrets
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -275,6 +276,16 @@ def changed_in_place(function: Callable, x: Tensor, *args: Any) -> Tensor:
     with proxy.watch_changes() as changes:
         call(function, given, *args)
     return next((values for tensor, values in reversed(changes) if tensor is given), given)
+
+
+@contextmanager
+def naming(mistake: Mistake) -> Iterator[None]:
+    """Give this mistake as the cause of whatever fails inside, where nothing but it is left to fail."""
+    try:
+        yield
+    except Complaint as complaint:
+        finding = replace(complaint.finding, mistake=mistake.id, says=mistake.says)
+        raise Complaint(finding, complaint.expected, complaint.got) from complaint
 
 
 def _share_memory(one: Tensor, other: Tensor) -> bool:

@@ -194,7 +194,7 @@ def number(value: float) -> str:
 # ---- 00 start_here
 
 
-@diagram("From a weighted average to a translator, and on", 482)
+@diagram("From a weighted average to a translator, and on", 668)
 def course_map(svg: ET.Element) -> None:
     """The twelve chapters as a winding path: start here, weighted averages, normalised dot products, queries keys and
     values, multi-head attention, positions, the transformer block, classification, seq2seq with attention, the
@@ -213,8 +213,8 @@ def course_map(svg: ET.Element) -> None:
         ("Multi30k\ntranslator", "Hund → dog", OUTPUT),
         ("Language\nmodel", "today's parts", OUTPUT),
     ]
-    wide, high, step = 152, 116, 174
-    corners = [(23 + step * (k % 4 if k // 4 != 1 else 3 - k % 4), 64 + 138 * (k // 4)) for k in range(12)]
+    wide, high, step = 206, 128, 240
+    corners = [(17 + step * (k % 3 if k // 3 % 2 == 0 else 2 - k % 3), 64 + 152 * (k // 3)) for k in range(12)]
     for (x0, y0), (x1, y1) in itertools.pairwise(corners):
         if y0 == y1:
             right = x1 > x0
@@ -224,51 +224,47 @@ def course_map(svg: ET.Element) -> None:
     for k, ((x, y), (name, idea, fill)) in enumerate(zip(corners, stops, strict=True)):
         box(svg, x, y, wide, high, fill=fill)
         ink = ink_on(fill)
-        text(svg, x + 10, y + 18, f"{k:02}", size=18, bold=True, anchor="start", colour=ink)
-        text(svg, x + wide / 2, y + 55, name, size=17, colour=ink)
-        text(svg, x + wide / 2, y + 97, idea, size=15, colour=ink)
+        text(svg, x + 10, y + 18, f"{k:02}", size=21, bold=True, anchor="start", colour=ink)
+        text(svg, x + wide / 2, y + 58, name, size=23, colour=ink)
+        text(svg, x + wide / 2, y + 107, idea, size=21, colour=ink)
 
 
-@diagram("Every exercise goes the same way", 370)
+@diagram("Every exercise goes the same way", 560)
 def anatomy_of_an_exercise(svg: ET.Element) -> None:
     """The steps of an exercise: read the idea, predict a tiny example, write the function, run the check. When the
     check fails, unfold a hint and try again; when it passes, go on to the next exercise."""
     steps = [
-        ("Idea", "prose and\nformulas", INPUT),
-        ("Predict", "a tiny example,\nthen run it", QUERY),
-        ("Exercise", "write the\nfunction", KEY),
-        ("Check", "it says what\nis wrong", VALUE),
+        (24, 70, "Idea", "prose and\nformulas", INPUT),
+        (266, 70, "Predict", "an example,\nthen run it", QUERY),
+        (508, 70, "Exercise", "write the\nfunction", KEY),
+        (508, 276, "Check", "it says what\nis wrong", VALUE),
+        (180, 276, "Hints", "a nudge, then\na plan", WHITE),
     ]
-    for k, (name, what, fill) in enumerate(steps):
-        x = 24 + 176 * k
-        box(svg, x, 70, 144, 104, fill=fill)
-        text(svg, x + 72, 94, name, size=19, bold=True)
-        text(svg, x + 72, 138, what)
-        if k:
-            arrow(svg, (x - 32, 122), (x, 122))
-    box(svg, 376, 226, 144, 104, fill=WHITE)
-    text(svg, 448, 250, "Hints", size=19, bold=True)
-    text(svg, 448, 294, "a nudge, then\na plan")
-    arrow(svg, (448, 226), (448, 174))
-    text(svg, 438, 200, "try again", anchor="end")
-    arrow(svg, (576, 174), (576, 254), (520, 254))
-    text(svg, 568, 200, "failed", anchor="end")
-    arrow(svg, (624, 174), (624, 276))
-    text(svg, 634, 200, "passed", anchor="start")
-    text(svg, 24, 278, "Points come from the checks:\nvisible checks and\nhidden tests.", anchor="start")
-    box(svg, 562, 276, 134, 54, "next exercise", OUTPUT)
+    for x, y, name, what, fill in steps:
+        box(svg, x, y, 188, 124, fill=fill)
+        text(svg, x + 94, y + 28, name, size=25, bold=True)
+        text(svg, x + 94, y + 80, what, size=22)
+    arrow(svg, (212, 132), (266, 132))
+    arrow(svg, (454, 132), (508, 132))
+    arrow(svg, (602, 194), (602, 276))
+    arrow(svg, (508, 338), (368, 338))
+    text(svg, 438, 318, "failed", size=22)
+    arrow(svg, (274, 276), (274, 240), (546, 240), (546, 194))
+    text(svg, 400, 222, "try again", size=22)
+    arrow(svg, (602, 400), (602, 462))
+    text(svg, 590, 430, "passed", anchor="end", size=22)
+    box(svg, 508, 462, 188, 66, "next exercise", OUTPUT, size=24)
+    text(svg, 24, 494, "Points come from the checks:\nvisible checks and hidden tests.", anchor="start", size=22)
 
 
-@diagram("A letter that the output lacks is summed over", 440)
+@diagram("A letter that the output lacks is summed over", 360)
 def einsum_picture(svg: ET.Element) -> None:
-    """The einsum string "bik,bjk->bij" as three stacks of matrices, one sheet for each b: a row of the first, picked
-    by i, and a row of the second, picked by j, run along the shared letter k and meet in one cell of the output."""
-    colours = {"b": WHITE, "i": QUERY, "j": KEY, "k": VALUE}
+    """All dot products as three stacks of matrices, one sheet for each b: a row of the first, picked by i, and a row of
+    the second, picked by j, run along the shared letter k and meet in one cell of the output."""
+    colours = {"i": QUERY, "j": KEY}
     for x, name, letters, rows, columns in ((62, "x", "bik", 4, 5), (290, "y", "bjk", 3, 5), (530, "out", "bij", 4, 3)):
-        for k, letter in enumerate(letters):
-            box(svg, x + 38 * k, 66, 34, 40, letter, colours[letter], mono=True, size=22)
-        text(svg, x + 55, 126, name, size=18)
-        top = 232 - 15 * rows
+        text(svg, x + 15 * columns, 70, name, size=22, bold=True)
+        top = 184 - 15 * rows
         for sheet in (16, 8, 0):
             fills = filled(rows, columns)
             if sheet == 0 and letters == "bij":
@@ -276,14 +272,11 @@ def einsum_picture(svg: ET.Element) -> None:
             elif sheet == 0:
                 fills[2 if rows == 4 else 1] = [colours[letters[1]]] * columns
             grid(svg, x + sheet, top - sheet, fills, width=30, height=30)
-        text(svg, x - 16, 232, letters[1], size=20, mono=True)
+        text(svg, x - 16, 184, letters[1], size=20, mono=True)
         text(svg, x + 15 * columns, top + 30 * rows + 18, letters[2], size=20, mono=True)
         text(svg, x + 30 * columns + 30, top - 10, "b", size=20, mono=True)
-    text(svg, 230, 86, ",", size=26, mono=True)
-    arrow(svg, (434, 86), (500, 86))
-    text(svg, 360, 348, "out[b, i, j] = Σ_{k} x[b, i, k] · y[b, j, k]", size=19)
-    text(svg, 360, 386, "b, i, j are in the output: one number for every choice of them")
-    text(svg, 360, 412, "k is not: multiply along k, then add up")
+    text(svg, 360, 304, "b, i, j are in the output: one number for every choice of them", size=20)
+    text(svg, 360, 334, "k is not: multiply along k, then add up", size=20)
 
 
 # ---- 01 weighted_averages
@@ -341,7 +334,7 @@ def matrix_form(svg: ET.Element) -> None:
     text(svg, 272, 206, "×", size=26)
     text(svg, 500, 206, "=", size=26)
     text(svg, 360, 348, "Y[i, k] = Σ_{j} W[i, j] X[j, k]", size=18)
-    text(svg, 360, 374, "m is summed over and vanishes; a batch does this for every b", size=16)
+    text(svg, 360, 376, "j, with its m values, is summed over and vanishes", size=18)
 
 
 # ---- 02 normalized_dot_products

@@ -88,6 +88,18 @@ def test_what_may_not_be_seen_changes_nothing(chapter_10):
     assert pieces[1] == "▁Ein" and torch.equal(first[-1][1], second[-1][1])
 
 
+def test_another_attention_can_write(chapter_10):
+    from queries_keys_values import scaled_dot_product_attention
+
+    own = translator.translate(translator.GATE)
+    pieces, states = translator.read(translator.GATE)
+    same = translator.write(pieces, states[-1], attention=scaled_dot_product_attention)
+    assert same.text == own.text
+    assert torch.allclose(same.weights, own.weights, atol=1e-6)
+    mixed = translator.write(pieces, states[-1], attention=lambda q, k, v: (0 * q, own.weights[0]))
+    assert mixed.text != own.text
+
+
 def test_an_attention_of_the_wrong_shape_is_named(chapter_10):
     with pytest.raises(ValueError, match=r"shape \(4, 9, 32\), got \(4, 9, 9\)"):
         translator.read(translator.GOAL, attention=lambda q, k, v: (q @ k.mT, q @ k.mT))

@@ -5,11 +5,20 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from autograder.checks import draw_size, expect_matches, expect_no_loop, randint, randn
+from autograder.checks import (
+    draw_size,
+    expect_matches,
+    expect_no_loop,
+    expect_not_calling,
+    naming,
+    randint,
+    randn,
+)
 from checks.start_here import mistakes as m
 
 # Equal sizes first, where a mix-up gives a wrong value instead of a crash.
 _DOT_SIZES = [(4, 4), (3, 5), (5, 2), (6, 1), (1, 4), (1, 1)]  # (B, d)
+_MORE_DIMENSIONS = [(3, 3, 3), (2, 5, 4), (4, 1, 3), (2, 3, 1, 5), (3, 2, 4, 2, 6), (7,), (1,)]
 _PAIR_SIZES = [
     (3, 3, 3, 3),
     (2, 3, 5, 4),
@@ -22,19 +31,22 @@ _PAIR_SIZES = [
 
 
 def _dot_oracle(a: Tensor, b: Tensor) -> Tensor:
-    return sum(a[:, k] * b[:, k] for k in range(a.shape[1]))
+    return sum(a[..., k] * b[..., k] for k in range(a.shape[-1]))
 
 
 def check_batch_dot(function: Callable) -> None:
-    """Values, of long vectors, large batches and large numbers too, and that there is no loop."""
-    cases = [{"a": randn(*sizes), "b": randn(*sizes)} for sizes in _DOT_SIZES]
+    """Values in tables, long, large and of large numbers too, and with other numbers of dimensions; no loop."""
+    tables, others = ([{"a": randn(*s), "b": randn(*s)} for s in sizes] for sizes in (_DOT_SIZES, _MORE_DIMENSIONS))
     # Small numbers where many are added up, and whole ones where they are large: float32 is then as good as float64.
-    cases += [{"a": 0.1 * randn(*s), "b": 0.1 * randn(*s)} for s in ((3, draw_size()), (draw_size(), 3))]
-    cases.append({"a": randint(-300, 301, (9, 5)).double(), "b": randint(-300, 301, (9, 5)).double()})
+    tables += [{"a": 0.1 * randn(*s), "b": 0.1 * randn(*s)} for s in ((3, draw_size()), (draw_size(), 3))]
+    tables.append({"a": randint(-300, 301, (9, 5)).double(), "b": randint(-300, 301, (9, 5)).double()})
     squeezed = {m.batch_dot.SQUEEZED: lambda a, b: (a * b).sum(-1).squeeze()}
-    expect_matches(function, _dot_oracle, cases, squeezed, "batch_dot(a, b)")
-    small, large = (randn(2, 3), randn(2, 3)), (randn(7, 9), randn(7, 9))
-    expect_no_loop(function, small, large, over="the batch or the dimension")
+    expect_matches(function, _dot_oracle, tables, squeezed, "batch_dot(a, b)")
+    with naming(m.batch_dot.TWO_DIMENSIONS):
+        expect_matches(function, _dot_oracle, others, None, "batch_dot(a, b)")
+    for few, many in (((2, 3), (7, 9)), ((2, 2, 3), (4, 7, 9))):
+        small, large = (randn(*few), randn(*few)), (randn(*many), randn(*many))
+        expect_no_loop(function, small, large, over="the batch or the dimension")
 
 
 def _pair_oracle(x: Tensor, y: Tensor) -> Tensor:
@@ -43,7 +55,7 @@ def _pair_oracle(x: Tensor, y: Tensor) -> Tensor:
 
 
 def check_pairwise_dots(function: Callable) -> None:
-    """Values, of long vectors and sequences, large batches and large numbers too, and that there is no loop."""
+    """Values, of long vectors and sequences, large batches and large numbers too; no loop, and no einsum."""
     cases = [{"x": randn(b, n, d), "y": randn(b, m, d)} for b, n, m, d in _PAIR_SIZES]
     long = [(2, draw_size(), 3, 4), (2, 3, draw_size(), 4), (2, 3, 4, draw_size()), (draw_size(), 2, 3, 2)]
     cases += [{"x": 0.1 * randn(b, n, d), "y": 0.1 * randn(b, m, d)} for b, n, m, d in long]
@@ -52,3 +64,4 @@ def check_pairwise_dots(function: Callable) -> None:
     expect_matches(function, _pair_oracle, cases, squeezed, "pairwise_dots(x, y)")
     small, large = (randn(2, 3, 4), randn(2, 5, 4)), (randn(5, 7, 6), randn(5, 9, 6))
     expect_no_loop(function, small, large, over="vectors or batch items")
+    expect_not_calling(function, large, {"einsum"}, m.pairwise_dots.EINSUM)

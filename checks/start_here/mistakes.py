@@ -14,6 +14,8 @@ class batch_dot(Mistake):
     FIRST_B = "only the first row of b is used"
     B_UNUSED = "b is not used"
     SIGN_LOST = "a sign is lost"
+    B_SUMMED = "each row of a meets the sum of all rows of b: row i of a should meet row i of b only"
+    TWO_DIMENSIONS = "it is right for tables `(B, d)` only: there may be any number of dimensions before the last"
     SQUEEZED = "`squeeze()` without a dimension removes every size of 1, the batch too: name the dimension"
 
 
@@ -25,6 +27,8 @@ class pairwise_dots(Mistake):
     Y_UNUSED = "y is not used"
     RESHAPED = "`reshape` or `view` where a transpose is meant: it keeps the order of the numbers in memory"
     AVERAGED = "the products are averaged instead of summed"
+    EINSUM = "`einsum` is called: here the same is asked for without it"
+    SUMMED_FIRST = "the numbers of each vector are summed before they are multiplied: multiply first, then sum"
     SCALED = "the result is divided by √d: that comes in chapter 3"
     SOFTMAX = "the weights of chapter 2 come too early: no softmax here"
     Y_SUMMED = "all sequences of y are summed up: sequences must not mix"

@@ -5,13 +5,22 @@ from typing import Any
 
 import torch
 
-from autograder.checks import Mistake, Unexplained, call, expect, expect_close, expect_tensor
+from autograder.checks import (
+    Mistake,
+    Unexplained,
+    call,
+    expect,
+    expect_close,
+    expect_not_calling,
+    expect_tensor,
+    naming,
+)
 from autograder.course.card import visible
 from checks.start_here import mistakes as m
 
 
 class _Shown(Mistake):
-    """Of the example with which section 0.4 shows what a check says: nobody is asked for an answer."""
+    """Of the example with which section 0.6 shows what a check says: nobody is asked for an answer."""
 
     OVER_ROWS = "the mean runs over the rows: it should run along each row"
     NOT_DIVIDED = "the numbers are added up, but not divided by how many there are"
@@ -26,7 +35,7 @@ def _expect_shape(value: Any, shape: tuple[int, ...], sizes: str, causes: Mappin
 
 @visible("the means of two rows, by hand")
 def row_means(function: Callable) -> None:
-    """The exercise with which section 0.4 shows what a check says."""
+    """The exercise with which section 0.6 shows what a check says."""
     means = call(function, torch.tensor([[1.0, 3.0, 5.0], [2.0, 2.0, 8.0]]))
     _expect_shape(means, (2,), "(number of rows,)", {(3,): _Shown.OVER_ROWS})
     mistakes = {_Shown.NOT_DIVIDED: lambda: torch.tensor([9.0, 12.0])}
@@ -34,13 +43,16 @@ def row_means(function: Callable) -> None:
 
 
 @visible(
-    "the shape, and three dot products by hand",
+    "three dot products by hand, in a table, in two tables, and one alone",
     graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def batch_dot(function: Callable) -> None:
-    """The three pairs of rows in the text."""
+    """The three pairs of rows in the text, then in more dimensions and in fewer."""
     a = torch.tensor([[1.0, 2.0], [3.0, 4.0], [0.0, -1.0]])
     b = torch.tensor([[2.0, 1.0], [2.0, 0.0], [5.0, 3.0]])
+    right = torch.tensor([4.0, 6.0, -3.0])
+    two_tables = torch.stack([a, b]), torch.stack([b, a]), torch.stack([right, right])
+    one_pair = a[0].clone(), b[0].clone(), right[0]
     dots = call(function, a, b)
     causes = {
         (2,): m.batch_dot.OVER_BATCH,
@@ -57,13 +69,18 @@ def batch_dot(function: Callable) -> None:
         m.batch_dot.FIRST_B: [4.0, 10.0, -1.0],
         m.batch_dot.B_UNUSED: [5.0, 25.0, 1.0],
         m.batch_dot.SIGN_LOST: [4.0, 6.0, 3.0],
+        m.batch_dot.B_SUMMED: [17.0, 43.0, -4.0],
     }
     mistakes = {mistake: lambda values=values: torch.tensor(values) for mistake, values in wrong.items()}
-    expect_close(dots, torch.tensor([4.0, 6.0, -3.0]), "batch_dot(a, b)", mistakes)
+    expect_close(dots, right, "batch_dot(a, b)", mistakes)
+    for more_a, more_b, more_dots in (two_tables, one_pair):
+        asked = f"a {tuple(more_a.shape)} and b {tuple(more_b.shape)}"
+        with naming(m.batch_dot.TWO_DIMENSIONS):
+            expect_close(call(function, more_a, more_b), more_dots, "batch_dot(a, b)", asked=asked)
 
 
 @visible(
-    "the shape, and all dot products of two sequences by hand",
+    "the shape, all dot products of two sequences by hand, and no einsum",
     graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def pairwise_dots(function: Callable) -> None:
@@ -71,7 +88,8 @@ def pairwise_dots(function: Callable) -> None:
     x = torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]], [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]])
     first_y = [[1.0, 1.0, 1.0], [2.0, 0.0, 0.0], [0.0, 3.0, 1.0], [0.0, 0.0, 1.0]]
     second_y = [[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [4.0, 0.0, 0.0], [1.0, 1.0, -1.0]]
-    dots = call(function, x, torch.tensor([first_y, second_y]))
+    y = torch.tensor([first_y, second_y])
+    dots = call(function, x, y)
     causes = {
         (2, 4, 2): m.pairwise_dots.ROWS_OF_Y,
         (2, 2, 4, 3): m.pairwise_dots.NOT_SUMMED,
@@ -93,9 +111,11 @@ def pairwise_dots(function: Callable) -> None:
         m.pairwise_dots.SCALED: right / 3**0.5,
         m.pairwise_dots.SOFTMAX: right.softmax(-1),
         m.pairwise_dots.Y_SUMMED: torch.tensor([[[3.0, 7, 6, 1], [1, -2, 2, 1]], [[4.0, 5, 8, 2], [1, 3, 4, 1]]]),
+        m.pairwise_dots.SUMMED_FIRST: x.sum(-1)[:, :, None] * y.sum(-1)[:, None],
         m.pairwise_dots.LENGTHS: right / (x_lengths[..., None] * y_lengths),
         m.pairwise_dots.FIRST_Y: torch.stack([first, torch.tensor([[3.0, 2, 4, 1], [1, 2, 0, 0]])]),
         m.pairwise_dots.FIRST_X: torch.stack([first, torch.tensor([[0.0, 5, 4, -1], [1, -2, 0, 2]])]),
     }
     mistakes = {mistake: lambda value=value: value for mistake, value in wrong.items()}
     expect_close(dots, right, "pairwise_dots(x, y)", mistakes)
+    expect_not_calling(function, (x, y), {"einsum"}, m.pairwise_dots.EINSUM)

@@ -16,6 +16,7 @@ from autograder.checks import (
     expect_no_loop,
     expect_no_python_loop,
     expect_raises,
+    naming,
     rand_weights,
     randint,
     randn,
@@ -26,12 +27,14 @@ from checks.weighted_averages import mistakes as m
 
 # (B, n, m, d): equal lengths first, where a transposed matrix gives a wrong value instead of a crash.
 _SIZES = [(2, 4, 4, 3), (2, 3, 5, 4), (3, 5, 2, 7), (1, 4, 3, 1), (4, 1, 6, 2), (2, 3, 1, 5)]
+_LEADING = [(), (2, 3), (3, 1, 2)]
 
 
 def _oracle(x: Tensor, weights: Tensor) -> Tensor:
     # The formula, written out.
-    rows = [sum(weights[:, i, j, None] * x[:, j] for j in range(x.shape[1])) for i in range(weights.shape[1])]
-    return torch.stack(rows, dim=1)
+    n, m = weights.shape[-2:]
+    rows = [sum(weights[..., i, j, None] * x[..., j, :] for j in range(m)) for i in range(n)]
+    return torch.stack(rows, dim=-2)
 
 
 def _inputs(sizes: tuple[int, int, int, int]) -> dict[str, Tensor]:
@@ -63,13 +66,19 @@ def check_weighted_avg(function: Callable) -> None:
 
 
 def check_weighted_avg_einsum(function: Callable) -> None:
-    """Values, no loop, and one einsum that does the work alone."""
+    """Values in any number of dimensions, no loop, and one einsum that does the work alone."""
     check_weighted_avg(function)
-    calls = record_calls(function, *_inputs((2, 3, 4, 5)).values())
-    count = calls.count("einsum")
-    expect(count == 1, m.weighted_avg.ONE_EINSUM, "the number of its calls", expected=1, got=count)
-    others = sorted(set(calls) & {"matmul", "__matmul__", "bmm", "baddbmm", "mul", "sum", "tensordot", "mean"})
-    expect(not others, m.weighted_avg.MORE_THAN_EINSUM, f"the code also calls `{others[0]}`" if others else "")
+    cases = [{"x": randn(*more, 4, 5), "weights": rand_weights(*more, 3, 4)} for more in _LEADING]
+    with naming(m.weighted_avg.THREE_DIMENSIONS):
+        expect_matches(function, _oracle, cases, None, "the average")
+    small, large = ({"x": randn(*more, 4, 5), "weights": rand_weights(*more, 3, 4)} for more in ((2, 2), (3, 5)))
+    expect_no_loop(function, [*small.values()], [*large.values()], over="batch items")
+    for inputs in (*cases, _inputs((2, 3, 4, 5))):
+        calls = record_calls(function, *inputs.values())
+        count = calls.count("einsum")
+        expect(count == 1, m.weighted_avg.ONE_EINSUM, "the number of its calls", expected=1, got=count)
+        others = sorted(set(calls) & {"matmul", "__matmul__", "bmm", "baddbmm", "mul", "sum", "tensordot", "mean"})
+        expect(not others, m.weighted_avg.MORE_THAN_EINSUM, f"the code also calls `{others[0]}`" if others else "")
 
 
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

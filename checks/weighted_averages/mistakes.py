@@ -13,6 +13,8 @@ class weighted_avg(Mistake):
     AVERAGED = "the products are averaged instead of summed: the weights already sum to 1"
     PLAIN_MEAN = "the weights are ignored: this is the plain mean"
     NORMALISED_AGAIN = "the weights are normalised again: use them as they are"
+    SOFTMAX = "the weights go through a softmax: they are weights already, use them as they are"
+    THREE_DIMENSIONS = "it is right for three dimensions only: there may be any number before the last two"
     ONE_EINSUM = "the exercise asks for exactly one `torch.einsum`"
     MORE_THAN_EINSUM = "the einsum should do the whole work, and another product or sum does a part of it"
 
@@ -25,5 +27,9 @@ class window_weights(Mistake):
     ONE_TOO_FEW = "the window holds one position too few"
     COLUMNS = "the columns sum to 1, but the rows should"
     TRANSPOSED = "the matrix is transposed: it should have a row for each output"
+    NOT_KEPT = (
+        "each column is divided by a row's sum: a shape `(n,)` lines up with the last dimension; `keepdim=True` makes "
+        "it `(n, 1)`"
+    )
     NOT_DIVIDED = "the rows are not divided by anything"
     WIDTH_IGNORED = "the width is ignored: this is the mean of everything so far"

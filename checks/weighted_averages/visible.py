@@ -6,7 +6,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from autograder.checks import Complaint, call, complain, expect_close
+from autograder.checks import Complaint, call, complain, expect_close, naming
 from autograder.course.card import visible
 from checks.weighted_averages import mistakes as m
 
@@ -36,6 +36,7 @@ def _expect_averages(function: Callable) -> None:
         m.weighted_avg.AVERAGED: lambda: expected / 3,
         m.weighted_avg.PLAIN_MEAN: lambda: torch.tensor([[[5 / 3, 1.0]] * 4]),
         m.weighted_avg.BATCH_SUMMED: lambda: expected[0],
+        m.weighted_avg.SOFTMAX: lambda: torch.tensor([rows]).softmax(-1) @ x,
     }
     expect_close(_averages(function, x, torch.tensor([rows])), expected, "the average of the text's example", mistakes)
     pair = torch.tensor([[[1.0], [0.0], [4.0]], [[2.0], [6.0], [0.0]]])
@@ -58,12 +59,21 @@ def weighted_avg(function: Callable) -> None:
 
 
 @visible(
-    "the example of the text, and two sequences by hand",
+    "the example of the text, two sequences by hand, and other numbers of dimensions",
     graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def weighted_avg_einsum(function: Callable) -> None:
-    """Values by hand."""
+    """Values by hand; then the same in two dimensions and in four."""
     _expect_averages(function)
+    x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [4.0, 2.0]])
+    weights = torch.tensor([[0.0, 0.0, 1.0], [0.25, 0.25, 0.5]])
+    averages = torch.tensor([[4.0, 2.0], [2.25, 1.25]])
+    for leading in ((), (1, 2)):
+        more_x, more_weights = x.repeat(*leading, 1, 1), weights.repeat(*leading, 1, 1)
+        asked = f"x {tuple(more_x.shape)} and weights {tuple(more_weights.shape)}"
+        with naming(m.weighted_avg.THREE_DIMENSIONS):
+            averaged = call(function, more_x, more_weights)
+            expect_close(averaged, averages.expand(*leading, 2, 2), "the average", asked=asked)
 
 
 @visible("four positions, width 2, by hand", graded="other cases, loops and errors")
@@ -82,6 +92,7 @@ def window_weights(function: Callable) -> None:
         m.window_weights.ONE_TOO_MANY: [[1, 0, 0, 0], [half, half, 0, 0], [third] * 3 + [0], [0] + [third] * 3],
         m.window_weights.BOTH_SIDES: [[half, half, 0, 0], [third] * 3 + [0], [0] + [third] * 3, [0, 0, half, half]],
         m.window_weights.COLUMNS: [[half, 0, 0, 0], [half, half, 0, 0], [0, half, half, 0], [0, 0, half, 1]],
+        m.window_weights.NOT_KEPT: [[1, 0, 0, 0], [1, half, 0, 0], [0, half, half, 0], [0, 0, half, half]],
         m.window_weights.ONE_TOO_FEW: torch.eye(4).tolist(),
         m.window_weights.TRANSPOSED: expected.mT.tolist(),
         m.window_weights.NOT_DIVIDED: [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]],

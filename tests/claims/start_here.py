@@ -3,7 +3,6 @@
 import re
 
 from attention_course.ambiguous import ambiguous
-from attention_course.translator import translate
 from claims import Claim
 
 
@@ -37,10 +36,10 @@ def kinds(outputs: dict[str, str]) -> dict[str, list[str]]:
     return {line[:18].strip(): line[18:].split() for line in lines(outputs, "which-word-all")[1:]}
 
 
-def became(outputs: dict[str, str], cell: str) -> dict[str, tuple[int, int]]:
-    """For each meaning how many sentences took it on, and of how many."""
-    found = re.findall(r"(\d+) of (\d+) become a (\w+)", outputs[cell])
-    return {meaning: (int(changed), int(tried)) for changed, tried, meaning in found}
+def became(outputs: dict[str, str], cell: str) -> dict[tuple[str, str], tuple[int, int]]:
+    """For each kind of word and meaning how many sentences took the meaning on, and of how many."""
+    found = re.findall(r"(.+), from a \w+: (\d+) of (\d+) become a (\w+)", outputs[cell])
+    return {(role, meaning): (int(changed), int(tried)) for role, changed, tried, meaning in found}
 
 
 def meanings_stay(outputs: dict[str, str]) -> bool:
@@ -109,7 +108,7 @@ CLAIMS = [
     ),
     Claim(
         "which-word-reading",
-        "a boy\nand a dog who stand in front of one find a gate, and walking past it a goal",
+        "for the boy\nand the dog it is a gate in front of which they stand, and a goal when they walk past",
         lambda o: all(kinds(o)[who][2:4] == ["gate", "goal"] for who in ("Ein Junge", "Ein Hund")),
     ),
     Claim(
@@ -124,19 +123,58 @@ CLAIMS = [
     ),
     Claim(
         "all-reading",
-        "With a goal's vector of *Tor* 408 of 625 gates become goals",
-        lambda o: became(o, "all-run") == {"gate": (133, 625), "goal": (408, 625)},
+        "With a goal's vector of *Tor* 408 of 625 gates become goals, two thirds. With a gate's vector 133 of 625",
+        lambda o: (
+            became(o, "all-run") == {("the word itself", "gate"): (133, 625), ("the word itself", "goal"): (408, 625)}
+        ),
     ),
     Claim(
         "all-reading",
-        "With the subjects' vectors 16 of 125 gates and no goal",
-        lambda o: became(o, "all-control") == {"gate": (0, 125), "goal": (16, 125)},
+        "With the subjects' vectors 16 of 125 gates become goals, and no goal a gate",
+        lambda o: became(o, "all-control")["the subject", "goal"] == (16, 125),
     ),
-    Claim("article-reading", "All fifteen", lambda o: "15 of 15 become a goal" in o["article-run"]),
     Claim(
-        "live-why",
-        "Of the taxes it makes nonsense",
-        lambda o: "tax" not in translate("Die Regierung senkt die Steuern.").text,
+        "all-reading",
+        "with the verbs' vectors it is 20 gates, with the articles' 14 of 100, with the full stops' none",
+        lambda o: (
+            became(o, "all-control").items()
+            >= {
+                ("the verb", "goal"): (20, 125),
+                ("its article", "goal"): (14, 100),
+                ("the full stop", "goal"): (0, 125),
+            }.items()
+        ),
+    ),
+    Claim(
+        "all-reading",
+        "never does a goal become a gate",
+        lambda o: [n for (_, kind), (n, _) in became(o, "all-control").items() if kind == "gate"] == [0, 0, 0, 0],
+    ),
+    Claim(
+        "all-reading",
+        "In the fifty sentences it stands in several places",
+        lambda o: o["same-place"].splitlines()[0].count(",") > 1,
+    ),
+    Claim(
+        "attention-question",
+        "They are larger: 36 of 130 goals become gates, and 103 of 130 gates become goals",
+        lambda o: "36 of 130 become a gate, 103 of 130 become a goal" in o["same-place"],
+    ),
+    Claim(
+        "attention-question",
+        "in all 130 pairs the two vectors begin equal and move apart with each layer",
+        lambda o: "130 of 130 pairs" in o["same-place-growth"],
+    ),
+    Claim(
+        "article-reading",
+        "All fifteen, because of the article, a word we would have skipped; and it has to be *dem*",
+        lambda o: "dem: 15 of 15" in o["article-run"] and "diesem: 0 of 15" in o["article-run"],
+    ),
+    Claim("article-reading", "Backwards it is 3 of 9", lambda o: "3 of 9 goals become a gate" in o["article-run"]),
+    Claim(
+        "taxes-reading",
+        "Nonsense: *The raision is sailing the fire.*",
+        lambda o: "The raision is sailing the fire." in o["taxes"],
     ),
     Claim(
         "einsum-reading",
