@@ -16,7 +16,18 @@ import torch
 from torch import Tensor, nn
 
 from autograder.draws import seed_generator
-from autograder.mistakes import Common, Complaint, Mistake, Unexplained, complain, expect, found, raised
+from autograder.mistakes import (
+    Common,
+    Complaint,
+    Mistake,
+    Unexplained,
+    asks_about,
+    complain,
+    expect,
+    found,
+    raised,
+)
+from autograder.rules import Rule, asks, heard
 from autograder.verdict import Credit
 from autograder.wire import protocol, proxy
 
@@ -126,6 +137,8 @@ def expect_tensor(
     if shape is not None and tuple(value.shape) != tuple(shape):
         raise _wrong_shape(value, tuple(shape), Unexplained.SHAPE, name, asked)
     if dtype is not None:
+        other, half = dtype.is_floating_point and dtype != torch.float32, dtype in (torch.float16, torch.bfloat16)
+        asks(Rule.DTYPE, *[Rule.DTYPES] * other, *[Rule.HALF] * half)
         expect(value.dtype == dtype, Common.WRONG_DTYPE, name, asked=asked, expected=dtype, got=value.dtype)
 
 
@@ -157,6 +170,7 @@ def expect_close(
         asked: for which arguments.
         otherwise: the mistake to name when the values are wrong and none of `mistakes` gives them.
     """
+    asks_about(*(mistakes or ()), otherwise)
     expect_tensor(value, None, None, name, asked)
     expect(not value.is_complex() or expected.is_complex(), Common.COMPLEX, name, asked=asked, got=value.dtype)
     value = value.detach()
@@ -471,6 +485,7 @@ def expect_number(
         asked: for which arguments.
         otherwise: the mistake to name when the number is wrong and none of `mistakes` gives it.
     """
+    asks_about(*(mistakes or ()), otherwise)
     expect(value is not None, Common.NO_RETURN, name, asked=asked, expected="a Python float", got="None")
     number = isinstance(value, int | float) and not isinstance(value, Tensor)
     expect(number, Common.NOT_A_NUMBER, name, asked=asked, expected="a Python float", got=_kind(value))
@@ -490,12 +505,31 @@ def expect_number(
 
 def call(function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call a student's function; an exception becomes a failure that says for which arguments it was raised."""
+    if heard():
+        _look_at(function, args, kwargs)
     try:
         return function(*args, **kwargs)
     except (Complaint, NotImplementedError):
         raise
     except Exception as error:
         raise Complaint(raised(error, describe_call(function, args, kwargs))) from error
+
+
+def _look_at(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Say which rules the arguments of a call ask for."""
+    names = [*_parameter_names(function), *["mask"] * len(args)]  # of a wrapped function no name is known
+    for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+        if isinstance(value, torch.Generator):
+            asks(Rule.CHANCE)
+        if not isinstance(value, Tensor) or value.device.type == "meta":
+            continue
+        if value.dtype == torch.bool:
+            if "mask" in name:
+                asks(Rule.MASKS, *[Rule.EMPTY] * (not value.any(-1).all()))
+        elif 1 in value.shape:
+            asks(Rule.ONES)
+        if value.is_floating_point() and (value.nan_to_num().abs() > 500).any():
+            asks(Rule.LARGE)
 
 
 def describe_call(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> str:
@@ -616,6 +650,7 @@ def expect_no_loop(function: Callable, small: Sequence[Any], large: Sequence[Any
 
 def expect_not_calling(function: Callable, args: Sequence[Any], forbidden: set[str], mistake: Mistake) -> None:
     """Fail for a mistake if a call uses one of these functions of torch."""
+    asks(Rule.LIBRARY)
     used = sorted(set(record_calls(function, *args)) & forbidden)
     expect(not used, mistake, f"the code calls `{used[0]}`" if used else "")
 
@@ -624,6 +659,8 @@ def expect_raises(
     error: type[Exception], call: Callable[[], Any], what: str, mistake: Mistake = Common.NO_ERROR
 ) -> None:
     """Fail unless `call()` raises this error: for `mistake` when it raises none."""
+    asks(Rule.ERRORS)
+    asks_about(mistake)
     try:
         call()
     except error:

@@ -13,6 +13,7 @@ sentence can be reworded without anything else changing: what is recorded of a v
 from enum import Enum
 from typing import Any, NoReturn
 
+from autograder.rules import Rule, asks
 from autograder.verdict import Finding
 
 # Texts of checks are for people: longer lists say less.
@@ -95,6 +96,34 @@ class Common(Mistake):
     CLASSES_LAST = "`cross_entropy` wants the classes in dimension 1: flatten the others, or `.transpose(1, 2)`"
     LOG_OF_0 = "a logarithm is taken of 0, or the root of a negative number: that case needs an answer of its own"
     OF_NOTHING = "`min` or `max` is taken of nothing: the case where nothing is left needs an answer of its own"
+
+
+# The rule that a check holds an answer to when it looks for one of these.
+_BREAKS: dict[Mistake, Rule] = {
+    Common.CHANGED_IN_PLACE: Rule.UNCHANGED,
+    Common.CUT_OFF: Rule.GRADIENTS,
+    Common.INPUT_CUT_OFF: Rule.GRADIENTS,
+    Common.WRONG_GRADIENT: Rule.GRADIENTS,
+    Common.PARAMETER_UNUSED: Rule.GRADIENTS,
+    Common.PARAMETER_SHAPE: Rule.PARAMETERS,
+    Common.PARAMETER_TOO_MANY: Rule.PARAMETERS,
+    Common.DROPOUT_IN_EVAL: Rule.DROPOUT,
+    Common.DROPOUT_ASLEEP: Rule.DROPOUT,
+    Common.DROPOUT_REPEATED: Rule.DROPOUT,
+    Common.DROPOUT_ONE_FOR_ALL: Rule.DROPOUT,
+    Common.MADE_ON_CPU: Rule.DEVICE,
+    Common.LOOP: Rule.LOOPS,
+}
+
+
+def breaks(rule: Rule, *mistakes: Mistake) -> None:
+    """Say of a chapter's mistakes that they break a rule: a check that looks for one asks for it."""
+    _BREAKS.update(dict.fromkeys(mistakes, rule))
+
+
+def asks_about(*mistakes: Mistake | None) -> None:
+    """Say which mistakes a check looks for: it asks for the rules that they break."""
+    asks(*{_BREAKS[mistake] for mistake in mistakes if mistake in _BREAKS})
 
 
 class Unexplained(Mistake):
@@ -180,6 +209,7 @@ def complain(mistake: Mistake, what: str = "", **fact: Any) -> NoReturn:
 
 def expect(holds: Any, mistake: Mistake, what: str = "", **fact: Any) -> None:
     """Fail for a mistake unless something holds; the arguments are those of `found`."""
+    asks_about(mistake)
     if not holds:
         complain(mistake, what, **fact)
 

@@ -115,6 +115,6 @@ def test_a_chapter_is_worked_through(copy, environment):
     done = subprocess.run(run, cwd=copy, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.splitlines()[0]).is_relative_to(copy)
-    points = sum(exercise.points for exercise in chapter.exercises if exercise.kind == "code")
-    assert f"{points:g} of {points:g} points by the visible checks" in done.stdout
+    count = sum(exercise.kind == "code" for exercise in chapter.exercises)
+    assert f"{count} of {count} exercises pass their visible checks" in done.stdout
     assert "The notebook is intact." in done.stdout

@@ -101,6 +101,7 @@ def visible(shown: str, *, graded: str = "") -> Callable[[Callable[..., None]], 
                 f"✓ {name}: {shown}{left}",
             )
 
+        run.graded = graded  # type: ignore[attr-defined]
         return run
 
     return mark

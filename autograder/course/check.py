@@ -83,7 +83,7 @@ def check(course: Course, chapter: Chapter, console: Console) -> int:
         if course.has_solutions or handed_out(course, chapter).is_file():
             console.print(f"`autograder check --repair {chapter.number}` puts it back as it was handed out.")
         return 3
-    console.print(verdicts(chapter, outcome, "points" if course.has_solutions else "points by the visible checks"))
+    console.print(verdicts(chapter, outcome, hidden=course.has_solutions))
     if original(course, chapter) == course.notebook(chapter):
         console.print("Whether the notebook is intact cannot be told: originals/ is missing.")
     else:
@@ -142,36 +142,40 @@ def handed_out(course: Course, chapter: Chapter) -> Path:
     return course.root / "originals" / chapter.folder / f"{chapter.module}.ipynb"
 
 
-def verdicts(chapter: Chapter, outcome: Outcome, unit: str) -> Table:
+def verdicts(chapter: Chapter, outcome: Outcome, *, hidden: bool) -> Table:
     """A row for each exercise: what came of its checks, its points, and the first message.
 
     Args:
         chapter: the chapter.
         outcome: what came out of its checks.
-        unit: what is counted, for the title.
+        hidden: whether the hidden checks were there: without them nothing has been earned, and exercises are counted.
     """
     checks = defaultdict(list)
     for item in outcome.items:
         checks[exercise_of(item.grade_id)].append(item)
-    earned = sum(item.points for item in outcome.items)
-    possible = sum(item.max_points for item in outcome.items)
-    table = Table(
-        title=f"{chapter.folder}  {earned:g} of {possible:g} {unit}", title_justify="left", title_style="bold"
-    )
+    if hidden:
+        earned = sum(item.points for item in outcome.items)
+        possible = sum(item.max_points for item in outcome.items)
+        counted = f"{earned:g} of {possible:g} points"
+    else:
+        passed = sum(all(item.status == Status.PASSED for item in items) for items in checks.values())
+        counted = f"{passed} of {len(checks)} exercises pass their visible checks; grading gives the points"
+    table = Table(title=f"{chapter.folder}  {counted}", title_justify="left", title_style="bold")
     table.add_column("exercise", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("points", justify="right", no_wrap=True)
+    table.add_column("points" if hidden else "worth", justify="right", no_wrap=True)
     table.add_column("message", overflow="fold")
     for exercise in chapter.exercises:
         items = checks.get(exercise.name, [])
         if exercise.kind == "written":
-            table.add_row(exercise.name, "[dim]marked by hand[/]", f"–/{exercise.points:g}", "")
+            earned_of = "–/" if hidden else ""
+            table.add_row(exercise.name, "[dim]marked by hand[/]", f"{earned_of}{exercise.points:g}", "")
             continue
         worst = next((item for item in items if item.status != Status.PASSED), None)
         verdict = MARKS[worst.status if worst else Status.PASSED if items else Status.MISSING]
-        points = f"{sum(item.points for item in items):g}/{exercise.points:g}"
+        earned_of = f"{sum(item.points for item in items):g}/" if hidden else ""
         told = escape(worst.message) if worst and worst.status != Status.NOT_ATTEMPTED else ""
-        table.add_row(exercise.name, verdict, points, told)
+        table.add_row(exercise.name, verdict, f"{earned_of}{exercise.points:g}", told)
     return table
 
 

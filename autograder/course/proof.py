@@ -97,7 +97,7 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer, seed: int | None =
                 if not _is_check(cell):
                     execute_definitions(_definitions(cell.source), f"<cell {number}>", namespace)
             for cell in check_cells(changed, answer.exercise):
-                credit = _execute_check(cell.source, namespace)
+                credit = execute_check(cell.source, namespace)
                 if isinstance(credit, Credit) and credit < cell.metadata.nbgrader.points:
                     return Judged(answer, credit.finding, f"{credit:g} points: {credit.finding}")
         except AssertionError as error:
@@ -107,7 +107,7 @@ def judge_in_notebook(notebook: NotebookNode, answer: Answer, seed: int | None =
     return Judged(answer)
 
 
-def _execute_check(source: str, namespace: dict) -> object:
+def execute_check(source: str, namespace: dict) -> object:
     """Run a check cell; returns the value of its last expression, which may be partial credit."""
     linecache.cache["<check>"] = (len(source), None, source.splitlines(keepends=True), "<check>")
     tree = ast.parse(source)

@@ -1,6 +1,7 @@
 """The mistakes that chapter 09's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class clones(Mistake):
@@ -170,3 +171,7 @@ class check_leaks(Mistake):
     MISSES_FUTURE = "your test lets models pass that look at later target tokens"
     MISSES_PADDING = "your test lets models pass in which padding moves the logits of real tokens"
     MISSES_BATCH = "your test lets models pass in which the sentences of a batch touch each other"
+
+
+breaks(Rule.START, Embedder.PAD_ROW_START, Embedder.ONE_OVER_D, Embedder.NOT_AROUND_0)
+breaks(Rule.START, Translator.PAD_ROW_START, Translator.TABLE_START, Translator.OTHER_START)

@@ -64,7 +64,10 @@ def overwrite(layer):
         layer.weight.fill_(7.0)
 
 
-@visible("three copies that start alike, are no longer alike once one is written to, and leave the original alone")
+@visible(
+    "three copies that start alike, are no longer alike once one is written to, and leave the original alone",
+    graded="other cases",
+)
 def clones(function: Callable) -> None:
     """Three copies of a linear layer."""
     original = place(make_layer, beside=function)()
@@ -89,7 +92,10 @@ def clones(function: Callable) -> None:
 _SMALL_TABLE = torch.arange(1.0, 21).reshape(5, 4).index_fill(0, torch.tensor([2]), 0.0)
 
 
-@visible("the factor √d on rows that you can read, the start of the table, and a pad row that gets no gradient")
+@visible(
+    "the factor √d on rows that you can read, the start of the table, and a pad row that gets no gradient",
+    graded="other cases, dtypes and devices",
+)
 def Embedder(cls: Callable) -> None:
     """Five tokens of four features; token 2 is the padding."""
     embedder = call(cls, 5, 4, pad_id=2)
@@ -122,7 +128,10 @@ def Embedder(cls: Callable) -> None:
 # ---- target_mask
 
 
-@visible("a sentence of three words and one of two with padding, entry by entry")
+@visible(
+    "a sentence of three words and one of two with padding, entry by entry",
+    graded="other cases, sizes of 1 and devices",
+)
 def target_mask(function: Callable) -> None:
     """Two sentences; the third token of the second is padding."""
     tokens = torch.tensor([[2, 5, 7], [2, 6, 0]])
@@ -198,7 +207,10 @@ def _layer_result(layer: nn.Module, x: Tensor, *more: Tensor) -> Tensor:
     return y
 
 
-@visible("one layer by hand: what each attention looks at and with which mask, three norms, three residuals")
+@visible(
+    "one layer by hand: what each attention looks at and with which mask, three norms, three residuals",
+    graded="other cases, dtypes and parameters",
+)
 def DecoderLayer(cls: Callable) -> None:
     """Three target positions and three of the memory, so that exchanged masks would fit."""
     layer = _plain_layer(call(cls, 4, 2, 4, dropout=0.0))
@@ -248,7 +260,10 @@ def DecoderLayer(cls: Callable) -> None:
     _expect(y, third(total), wrong)
 
 
-@visible("gradients to the memory and to each parameter; dropout on each sublayer's output")
+@visible(
+    "gradients to the memory and to each parameter; dropout on each sublayer's output",
+    graded="other cases, devices, parameters and dropout",
+)
 def DecoderLayer_training(cls: Callable) -> None:
     """What training needs: gradients everywhere, and dropout in its places."""
     layer = call(cls, 8, 2, 16, dropout=0.0)
@@ -321,7 +336,10 @@ def _stack_result(stack: nn.Module, tokens: Tensor, *more: Tensor) -> Tensor:
     return y
 
 
-@visible("embeddings, positions, two layers that add constants and what they find in the memory, one norm at the end")
+@visible(
+    "embeddings, positions, two layers that add constants and what they find in the memory, one norm at the end",
+    graded="other cases, gradients, parameters and dropout",
+)
 def Decoder(cls: Callable) -> None:
     """V = 7, d = 4, depth = 2, heads = 1, hidden = 3, and three tokens."""
     decoder, pe = _plain_stack(cls)
@@ -344,7 +362,10 @@ _TARGET = torch.tensor([[2, 6, 11], [2, 0, 4]])
 _TABLES = ("encoder.embedder.embedding.weight", "decoder.embedder.embedding.weight")
 
 
-@visible("the parts, both vocabularies, the tie, and what the three methods make of encoder and decoder")
+@visible(
+    "the parts, both vocabularies, the tie, and what the three methods make of encoder and decoder",
+    graded="other cases, sizes of 1, inputs unchanged, parameters and start values",
+)
 def Translator(cls: Callable) -> None:
     """Source vocabulary 9, target vocabulary 12, d = 8, heads = 2, depth = 4."""
     translator = call(cls, 9, 12, 8, 2, 4, 16, 0.0, 0)
@@ -410,7 +431,7 @@ def _expect_methods(translator: nn.Module, table: Tensor) -> None:
     expect_close(y, right, "what `forward` returns", wrong, tolerance=1e-4)
 
 
-@visible("a gradient for each parameter, and none for the pad rows")
+@visible("a gradient for each parameter, and none for the pad rows", graded="other cases, parameters and dropout")
 def Translator_training(cls: Callable) -> None:
     """One backward pass."""
     translator = call(cls, 9, 12, 8, 2, 2, 16, 0.0, 0)
@@ -460,7 +481,7 @@ def make_practice_models():
     return models
 
 
-@visible("your test accepts a model that leaks nothing, and notices three that leak")
+@visible("your test accepts a model that leaks nothing, and notices three that leak", graded="other cases")
 def check_leaks(test: Callable) -> None:
     """The reader's test on one right model and three that leak."""
     source, target = (

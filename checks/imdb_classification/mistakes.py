@@ -1,6 +1,7 @@
 """The mistakes that chapter 07's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class masked_mean(Mistake):
@@ -156,3 +157,7 @@ class paired_bootstrap(Mistake):
     NINETY_PERCENT = "five percent are left out at each end, which is an interval of 90 %"
     NINETY_NINE_PERCENT = "half a percent is left out at each end, which is an interval of 99 %"
     STANDARD_ERROR = "the ends are so many standard errors away from the middle: take the percentiles of what was drawn"
+
+
+breaks(Rule.ERRORS, AccumulatingMetric.NOTHING_RAISED)
+breaks(Rule.NO_GRAPH, evaluate.GRAPH)

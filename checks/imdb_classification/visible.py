@@ -26,7 +26,10 @@ from autograder.course.card import visible
 from checks.imdb_classification import mistakes as m
 
 
-@visible("three sequences by hand, one of them with nothing to average")
+@visible(
+    "three sequences by hand, one of them with nothing to average",
+    graded="other cases, sizes of 1, gradients, dtypes and devices",
+)
 def masked_mean(masked_mean: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
     x = torch.tensor(
@@ -61,7 +64,10 @@ def masked_mean(masked_mean: Callable) -> None:
     expect_close(y, right, what, given(wrong), tolerance=1e-4)
 
 
-@visible("the names of its parts, a mean and a log-softmax by hand, and that padding changes nothing")
+@visible(
+    "the names of its parts, a mean and a log-softmax by hand, and that padding changes nothing",
+    graded="other cases, sizes of 1, inputs unchanged, dtypes, devices, parameters, dropout and errors",
+)
 def TransformerClassifier(TransformerClassifier: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
     model = TransformerClassifier(6, 2, dim=2, heads=1, depth=2, max_len=5)
@@ -113,7 +119,7 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     expect_close(padded, alone.detach(), "the result after two pads are put behind", tolerance=1e-5, otherwise=attends)
 
 
-@visible("three right answers of four")
+@visible("three right answers of four", graded="other cases, sizes of 1 and inputs unchanged")
 def accuracy(accuracy: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
     counts = torch.tensor([[1.0, 1, 8, 1], [7, 2, 1, 1], [3, 4, 3, 1], [5, 3, 2, 1]])
@@ -131,7 +137,7 @@ def accuracy(accuracy: Callable) -> None:
     expect_number(value, 0.75, "the accuracy of three right answers among four", given(wrong))
 
 
-@visible("a mean weighted by counts, asked for twice, and that the mean of nothing is an error")
+@visible("a mean weighted by counts, asked for twice, and that the mean of nothing is an error", graded="other cases")
 def AccumulatingMetric(AccumulatingMetric: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
     metric = AccumulatingMetric()
@@ -161,7 +167,7 @@ def AccumulatingMetric(AccumulatingMetric: Callable) -> None:
     expect(empty is ValueError, m.AccumulatingMetric.NOTHING_RAISED, "the mean of nothing", got=empty)
 
 
-@visible("steps before, at and after the end of a warm-up of ten")
+@visible("steps before, at and after the end of a warm-up of ten", graded="other cases")
 def warmup_factor(warmup_factor: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
     steps = {3: 0.3, 30: 1, 1: 0.1, 9: 0.9, 10: 1, 11: 1}
@@ -223,7 +229,7 @@ def make_scheduler_of_train_epoch(optimizer):
     return torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
 
 
-@visible("two batches by hand: each step, the pair that comes back, clipping and the scheduler")
+@visible("two batches by hand: each step, the pair that comes back, clipping and the scheduler", graded="other cases")
 def train_epoch(train_epoch: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
     # All scores are 0 at first, so each class has probability 1/2, and class 0 counts as most likely.
@@ -288,7 +294,7 @@ def make_model_of_evaluate():
     return Model()
 
 
-@visible("two batches by hand, nothing trained, and the mode as it was")
+@visible("two batches by hand, nothing trained, and the mode as it was", graded="other cases and no graph")
 def evaluate(evaluate: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
     # The scores are (0, 2) for the first batch and (2, 0) for the second.
@@ -315,7 +321,10 @@ def evaluate(evaluate: Callable) -> None:
     expect(not model.training, m.evaluate.MODE, "afterwards", expected="in evaluation mode", got="training mode")
 
 
-@visible("the difference by hand, an interval that two equal models leave no room for, and the two errors")
+@visible(
+    "the difference by hand, an interval that two equal models leave no room for, and the two errors",
+    graded="other cases and inputs unchanged",
+)
 def paired_bootstrap(paired_bootstrap: Callable) -> None:
     """Eight examples, one of which the first model alone gets right."""
     a, b = torch.tensor([True] * 6 + [False] * 2), torch.tensor([False] + [True] * 5 + [False] * 2)

@@ -1,6 +1,7 @@
 """The mistakes that chapter 11's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class RMSNorm(Mistake):
@@ -183,3 +184,8 @@ class induction_score(Mistake):
     NOT_OVER_BATCH = "there is a score for each row: a head has one, over the whole batch"
     OVER_HEADS = "the heads are averaged: each has a score of its own"
     NOTHING_REPEATED = "where no token comes back 0 is divided by 0: then the score is 0"
+
+
+breaks(Rule.START, RMSNorm.START, LanguageModel.EMBEDDING_START, LanguageModel.NORM_START)
+breaks(Rule.NO_GRAPH, generate.GRADIENTS)
+breaks(Rule.EFFORT, generate.COMPUTED_AGAIN)

@@ -49,7 +49,10 @@ def _tensors(wrong: Mapping[Mistake, Any]) -> dict[Mistake, Callable[[], Tensor]
     return {mistake: lambda value=value: torch.as_tensor(value) for mistake, value in wrong.items()}
 
 
-@visible("(1, 7) divided by 5, the root of its mean square, then scaled by `weight`")
+@visible(
+    "(1, 7) divided by 5, the root of its mean square, then scaled by `weight`",
+    graded="other cases, library functions, gradients, dtypes and devices",
+)
 def RMSNorm(cls: Callable) -> None:
     """The features (1, 7), whose mean square is 25, and (6, 8), whose is 50."""
     norm = call(cls, 2)
@@ -78,7 +81,10 @@ def RMSNorm(cls: Callable) -> None:
     expect_close(y, right, "the result", _tensors(wrong), tolerance=1e-4)
 
 
-@visible("the worked example of the text: gate, up and down each in its place")
+@visible(
+    "the worked example of the text: gate, up and down each in its place",
+    graded="other cases, gradients, dtypes and devices",
+)
 def SwiGLU(cls: Callable) -> None:
     """gate takes (1, -2) to itself, up takes it to (3, -1), down adds and subtracts."""
     network = call(cls, 2, 2)
@@ -147,7 +153,10 @@ def _running(values: Tensor, scores: Tensor | None = None) -> Tensor:
     return scores.masked_fill(~torch.ones(3, 3).tril().bool(), -math.inf).softmax(-1) @ values
 
 
-@visible("the running mean of the text, rotated keys in the cache, and the same output in one go and in two")
+@visible(
+    "the running mean of the text, rotated keys in the cache, and the same output in one go and in two",
+    graded="other cases, gradients, dtypes and devices",
+)
 def CausalSelfAttention(cls: Callable) -> None:
     """Without a preference each position averages those so far; then rotation, then the cache."""
     known = m.CausalSelfAttention
@@ -219,7 +228,10 @@ def expect_tied(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], hints:
     expect_parameters(module, shapes, hints)
 
 
-@visible("parameters and shapes, that the future changes nothing, and the same scores in one go and in two")
+@visible(
+    "parameters and shapes, that the future changes nothing, and the same scores in one go and in two",
+    graded="other cases, sizes of 1, gradients, dtypes, devices and start values",
+)
 def LanguageModel(cls: Callable) -> None:
     """A small model: shapes, causality, caches."""
     known = m.LanguageModel
@@ -275,7 +287,9 @@ def make_table_model(table):
     return Table()
 
 
-@visible("the worked example: probabilities 1/2, 1/4 and 1/8 have the perplexity 4")
+@visible(
+    "the worked example: probabilities 1/2, 1/4 and 1/8 have the perplexity 4", graded="other cases and sizes of 1"
+)
 def perplexity(function: Callable) -> None:
     """Three real predictions with probabilities 1/2, 1/4 and 1/8."""
     chances = torch.tensor([[2.0, 4, 1, 1], [4, 1, 2, 1], [1, 5, 1, 1], [1, 2, 4, 1]]) / 8
@@ -315,7 +329,10 @@ def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> M
     return m.sample_next.WARM if "temperature" in settings else m.sample_next.CROSSING
 
 
-@visible("greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw")
+@visible(
+    "greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw",
+    graded="other cases, sizes of 1 and devices",
+)
 def sample_next(function: Callable) -> None:
     """Probabilities 1/2, 1/4, 1/8, 1/8."""
     known = m.sample_next
@@ -411,7 +428,10 @@ _TEXTS = (
 )
 
 
-@visible("the prompt goes on as the model says, rows that have ended stay ended, each position is computed once")
+@visible(
+    "the prompt goes on as the model says, rows that have ended stay ended, each position is computed once",
+    graded="other cases, sizes of 1, no graph and the generator",
+)
 def generate(function: Callable) -> None:
     """After 2 and 3 come 4, 5 and 0; with 5 as the end, one row ends at once and the other later."""
     for rows, length, eos_id, wanted, wrong in _TEXTS:
@@ -423,7 +443,10 @@ def generate(function: Callable) -> None:
         expect_close(tokens, torch.tensor(wanted), "what is written", _tensors(wrong), asked=asked)
 
 
-@visible("six tokens by hand, of which three have an earlier copy, and one of them two")
+@visible(
+    "six tokens by hand, of which three have an earlier copy, and one of them two",
+    graded="other cases, gradients, dtypes and devices",
+)
 def induction_score(function: Callable) -> None:
     """A head that looks behind the copies, and one that looks at everything alike."""
     known = m.induction_score

@@ -1,6 +1,7 @@
 """The mistakes that chapter 10's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class label_smoothed_loss(Mistake):
@@ -178,3 +179,9 @@ class learn_merges(Mistake):
     LEAVES_SINGLE = "pairs that occur only once are left: go on until nothing is left to merge"
     LOWER_CASE = "words are turned to lower case: leave them as they are"
     CHANGED = "the dict of words is changed: work on a copy"
+
+
+breaks(Rule.NO_GRAPH, decoding.GRAPH)
+breaks(Rule.EFFORT, decoding.ENCODES_AGAIN)
+breaks(Rule.DROPOUT, cached_attention.NO_DROPOUT)
+breaks(Rule.UNCHANGED, corpus_bleu.CHANGED, learn_merges.CHANGED)

@@ -34,7 +34,10 @@ def _token_loss(right: float, other: float, padding: float) -> float:
     return -(right * math.log(0.6) + 2 * other * math.log(0.1) + padding * math.log(0.2))
 
 
-@visible("three real tokens and three of padding by hand, with a smoothing of 0.2")
+@visible(
+    "three real tokens and three of padding by hand, with a smoothing of 0.2",
+    graded="other cases, sizes of 1, large numbers, library functions, inputs unchanged, gradients, dtypes and devices",
+)
 def label_smoothed_loss(function: Callable) -> None:
     """Each real token has the same loss, so that every way to average shows."""
     logits = torch.tensor([[_SURE, _OTHER, _PADDED], [_OTHER, _PADDED, _PADDED]]).log()
@@ -81,7 +84,7 @@ _FACTORS = {
 }
 
 
-@visible("a point of the warm-up, the peak and a point after it")
+@visible("a point of the warm-up, the peak and a point after it", graded="other cases")
 def noam_factor(function: Callable) -> None:
     """Steps 1, 4 and 16 with a warm-up of 4: 1/64, 1/16, 1/32."""
     got = [call(function, step, 64, 4) for step in (1, 4, 16)]
@@ -123,7 +126,10 @@ def expect_lists(value: Any, count: int) -> None:
     expect(len(value) == count, m.decoding.NOT_LISTS, "the number of its lists", expected=count, got=len(value))
 
 
-@visible("an echo repeats three sentences: one ends early, one never ends")
+@visible(
+    "an echo repeats three sentences: one ends early, one never ends",
+    graded="other cases, sizes of 1, inputs unchanged, no graph, devices and how often parts are called",
+)
 def greedy_decode(function: Callable) -> None:
     """A model that says the source again."""
     echo = place(make_echo, beside=function)()
@@ -199,7 +205,10 @@ def _step(sums: list, parents: list, tokens: list) -> Callable[[], Step]:
     return lambda: (torch.tensor(sums), torch.tensor(parents), torch.tensor(tokens))
 
 
-@visible("two sentences by hand: one hypothesis has ended, two continuations share a parent")
+@visible(
+    "two sentences by hand: one hypothesis has ended, two continuations share a parent",
+    graded="other cases, sizes of 1, large numbers, gradients, dtypes and devices",
+)
 def beam_step(function: Callable) -> None:
     """The example of section 10.6."""
     sums = torch.tensor([[-1.0, -0.5], [-0.2, -2.0]])
@@ -250,7 +259,10 @@ def make_chain():
     return Chain()
 
 
-@visible("a beam of 1 is greedy, a beam of 3 finds what greedy decoding misses")
+@visible(
+    "a beam of 1 is greedy, a beam of 3 finds what greedy decoding misses",
+    graded="other cases, inputs unchanged, no graph, devices and how often parts are called",
+)
 def beam_search(function: Callable) -> None:
     """Greedy decoding says 2 4, of probability 0.24; the best sentence is 3 5, of probability 0.4."""
     chain = place(make_chain, beside=function)()
@@ -304,7 +316,10 @@ def expect_pair(value: Any, what: str = "the result") -> tuple[Any, Any]:
     return value[0], value[1]
 
 
-@visible("four steps: the shapes of output and cache, and the full attention's result at the last position")
+@visible(
+    "four steps: the shapes of output and cache, and the full attention's result at the last position",
+    graded="other cases, masks, rows with nothing to attend to, inputs unchanged, gradients, dtypes and dropout",
+)
 def cached_attention(function: Callable) -> None:
     """Step by step: what the fourth position gets is what full attention gives the last of four."""
     known = m.cached_attention
@@ -331,7 +346,10 @@ def cached_attention(function: Callable) -> None:
     expect_close(output, _last_output(state, x), "the fourth output", wrong, tolerance=1e-4)
 
 
-@visible("one word of eight wrong, two words missing, and no match at all, by hand")
+@visible(
+    "one word of eight wrong, two words missing, and no match at all, by hand",
+    graded="other cases, inputs unchanged and errors",
+)
 def corpus_bleu(function: Callable) -> None:
     """A sentence of eight words, and what can happen to it."""
     known = m.corpus_bleu
@@ -387,7 +405,7 @@ def expect_merges(value: Any, expected: list[Pair], asked: str, mistakes: Mappin
     complain(mistake, f"merge {n + 1}", asked=asked, expected=wanted, got=said)
 
 
-@visible("the example by hand: a tie, pieces that grow, and an early end")
+@visible("the example by hand: a tie, pieces that grow, and an early end", graded="other cases")
 def learn_merges(function: Callable) -> None:
     """Three words: her (4 times), here (twice), there (3 times)."""
     known = m.learn_merges

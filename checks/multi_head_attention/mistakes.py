@@ -1,6 +1,7 @@
 """The mistakes that chapter 04's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class split_heads(Mistake):
@@ -111,3 +112,6 @@ class count_parameters(Mistake):
     TWICE = "a parameter that stands in two places is counted twice"
     BUFFERS = "buffers are counted: they are no parameters"
     THAWED = "counting changes what is frozen: leave the module as it is"
+
+
+breaks(Rule.UNCHANGED, copy_into_torch.ORIGINAL_CHANGED, copy_into_torch.SHARED)

@@ -41,7 +41,10 @@ _SPLIT_MISTAKES = {
 }
 
 
-@visible("two positions of six features, in three heads, and the ValueError")
+@visible(
+    "two positions of six features, in three heads, and the ValueError",
+    graded="other cases, loops, gradients, dtypes and devices",
+)
 def split_heads(split_heads: Callable) -> None:
     """Where each of twelve numbered features lands."""
     x = _NUMBERED.clone()
@@ -64,7 +67,7 @@ _MERGE_MISTAKES = {
 }
 
 
-@visible("three heads side by side again")
+@visible("three heads side by side again", graded="other cases, loops, gradients, dtypes and devices")
 def merge_heads(merge_heads: Callable) -> None:
     """The way back for the twelve numbers of `split_heads`."""
     heads = _HEADS.clone()
@@ -127,7 +130,10 @@ def _doubling(shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
     return _unchanging(shapes) | {"WO.weight": 2 * torch.eye(*shapes["WO.weight"])}
 
 
-@visible("the parameters, and two heads at three positions by hand")
+@visible(
+    "the parameters, and two heads at three positions by hand",
+    graded="other cases, loops, gradients, dtypes, devices and errors",
+)
 def NarrowSelfAttention_values(NarrowSelfAttention: Callable) -> None:
     """Parameters; the values with maps that change nothing, and are doubled in the end."""
     module = call(NarrowSelfAttention, 8, 2)
@@ -187,7 +193,10 @@ def _expect_masks(attend: Callable[..., Any]) -> None:
     expect_close(value, torch.zeros(2, 4), name, looked, tolerance=1e-4, asked=asked)
 
 
-@visible("padding in one of two items, a causal mask, a row that may look at nothing")
+@visible(
+    "padding in one of two items, a causal mask, a row that may look at nothing",
+    graded="other cases, gradients and dtypes",
+)
 def NarrowSelfAttention_masks(NarrowSelfAttention: Callable) -> None:
     """Means of what may be looked at."""
     module = call(NarrowSelfAttention, 4, 2)
@@ -248,7 +257,10 @@ def two(results: Any) -> tuple[Tensor, Tensor]:
     return results[0], results[1]
 
 
-@visible("the parameters, the shapes for n ≠ m, and two heads at three positions by hand")
+@visible(
+    "the parameters, the shapes for n ≠ m, and two heads at three positions by hand",
+    graded="other cases, loops, gradients, dtypes, devices and errors",
+)
 def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
     """Parameters, shapes, then output and weights with maps that change nothing, and are doubled in the end."""
     module = call(MultiHeadAttention, 8, 2).eval()
@@ -272,7 +284,10 @@ def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
     expect_tensor(weights, (3, 2, 5, 4), name="the weights", asked=asked)
 
 
-@visible("padding in one of two items, a causal mask, a row that may look at nothing")
+@visible(
+    "padding in one of two items, a causal mask, a row that may look at nothing",
+    graded="other cases, gradients and dtypes",
+)
 def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
     """Means of what may be looked at, and the weights that make them."""
     module = call(MultiHeadAttention, 4, 2).eval()
@@ -284,7 +299,7 @@ def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
     expect_close(weights, right, "the output is right; the weights with padding in item 0", tolerance=1e-4)
 
 
-@visible("dropout acts in training only, and never on the weights returned")
+@visible("dropout acts in training only, and never on the weights returned", graded="other cases")
 def MultiHeadAttention_dropout(MultiHeadAttention: Callable) -> None:
     """Training against evaluation."""
     module = call(MultiHeadAttention, 8, 2, dropout=0.5)
@@ -313,7 +328,7 @@ def stand_in(dim, heads, dropout):
     return attention
 
 
-@visible("the settings, and every weight in its place")
+@visible("the settings, and every weight in its place", graded="other cases, dtypes and devices")
 def copy_into_torch(copy_into_torch: Callable) -> None:
     """A copy of three heads of two features."""
     attention = place(stand_in, beside=copy_into_torch)(6, 3, 0.1)
@@ -367,7 +382,7 @@ _COUNTS: dict[int, Mistake] = {
 }
 
 
-@visible("two layers of 16 and 8 numbers")
+@visible("two layers of 16 and 8 numbers", graded="other cases")
 def count_parameters(count_parameters: Callable) -> None:
     """3·4 + 4 + 4·2 = 24."""
     count = call(count_parameters, place(_two_layers, beside=count_parameters)())

@@ -1,6 +1,7 @@
 """The mistakes that chapter 02's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class softmax(Mistake):
@@ -63,3 +64,6 @@ class basic_self_attention(Mistake):
     SEQUENCES = "the first sequence is right, the second is not: each has its own weights"
     WEIGHTS_CUT_OFF = "the weights are cut off from the graph: the gradient reaches x only through the average"
     VALUES_CUT_OFF = "the x that is averaged is cut off from the graph: the gradient reaches x only through the weights"
+
+
+breaks(Rule.LARGE, softmax.OVERFLOW, softmax.UNDERFLOW, normalized_dot_product.OVERFLOW)

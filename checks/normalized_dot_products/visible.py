@@ -19,7 +19,10 @@ def _expect_none_of(entry: Tensor, right: float, suspects: Mapping[float, Mistak
         expect(abs(entry - value) > 1e-4, mistake, what, expected=right, got=float(entry))
 
 
-@visible("the formula along both dimensions of a small table")
+@visible(
+    "the formula along both dimensions of a small table",
+    graded="other cases, sizes of 1, library functions, gradients, dtypes and devices",
+)
 def softmax(function: Callable) -> None:
     """Two rows of three scores, along each dimension."""
     z = torch.tensor([[1.0, 2.0, 1.0], [3.0, 1.0, 4.0]]).log()  # so that exp gives whole numbers
@@ -41,7 +44,7 @@ def softmax(function: Callable) -> None:
     expect_close(w, columns, "softmax(z, dim=0)", {m.softmax.ALWAYS_LAST: lambda: rows}, tolerance=1e-4)
 
 
-@visible("scores of ±10 000 and of -inf")
+@visible("scores of ±10 000 and of -inf", graded="other cases, gradients, dtypes and devices")
 def softmax_stable(function: Callable) -> None:
     """Scores of ±10 000, alone and together, and of -inf."""
     top = torch.tensor([10000.0, 9999.0, 9998.0])
@@ -64,7 +67,10 @@ def softmax_stable(function: Callable) -> None:
     expect_close(w, torch.tensor([0.5, 0.0, 0.5]), what)
 
 
-@visible("both sequences by hand")
+@visible(
+    "both sequences by hand",
+    graded="other cases, sizes of 1, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
+)
 def normalized_dot_product(function: Callable) -> None:
     """Two sequences of two queries and three keys."""
     log2 = torch.tensor(2.0).log()  # so that exp of each dot product is a power of two
@@ -99,7 +105,10 @@ def normalized_dot_product(function: Callable) -> None:
     expect_close(w[1], second, "the second sequence's weights", otherwise=m.normalized_dot_product.SEQUENCES)
 
 
-@visible("both sequences by hand")
+@visible(
+    "both sequences by hand",
+    graded="other cases, sizes of 1, inputs unchanged, gradients, dtypes and devices",
+)
 def basic_self_attention(function: Callable) -> None:
     """Two sequences of three vectors."""
     c = torch.tensor(2.0).log().sqrt()  # c * c = log 2: exp of each dot product is a power of two

@@ -1,6 +1,7 @@
 """The mistakes that chapter 05's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class is_permutation_equivariant(Mistake):
@@ -115,3 +116,6 @@ class rotate(Mistake):
         "the angles follow the wrong dimension: `positions` belongs to dimension -2, whatever stands before it"
     )
     HALF_ANGLES = "the angles are kept in the dtype of x: half precision cannot tell far positions apart"
+
+
+breaks(Rule.START, Positions.START)

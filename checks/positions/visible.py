@@ -35,7 +35,10 @@ def _fliplr(x):
     return torch.fliplr(x)
 
 
-@visible("relu, which treats each number alone, and fliplr, which reverses the positions")
+@visible(
+    "relu, which treats each number alone, and fliplr, which reverses the positions",
+    graded="other cases and sizes of 1",
+)
 def is_permutation_equivariant(is_permutation_equivariant: Callable) -> None:
     """A function that is equivariant and one that is not."""
     x, order = torch.arange(36.0).view(3, 3, 4) - 18, torch.tensor([2, 0, 1])
@@ -97,7 +100,7 @@ _ENCODING_MISTAKES = {
 }
 
 
-@visible("three positions with dim 4 by hand, and an odd dim")
+@visible("three positions with dim 4 by hand, and an odd dim", graded="other cases")
 def sinusoidal_encoding(sinusoidal_encoding: Callable) -> None:
     """The worked example of the text, and the shape for an odd size."""
     pe = call(sinusoidal_encoding, 3, 4)
@@ -168,7 +171,10 @@ def _buffer(module: Any) -> Tensor:
     return table.clone()
 
 
-@visible("the buffer, both modes on two sequences, and the ValueErrors")
+@visible(
+    "the buffer, both modes on two sequences, and the ValueErrors",
+    graded="other cases, sizes of 1, gradients, dtypes, devices, parameters and dropout",
+)
 def PositionEncoding(PositionEncoding: Callable) -> None:
     """Both modes against the module's own table."""
     _expect_joined(PositionEncoding, _buffer)
@@ -196,7 +202,10 @@ def _expect_start(make: Callable) -> None:
     expect(normal and (tails - 3).abs() < 0.6, m.Positions.START, "its mean and standard deviation", **told)
 
 
-@visible('the weight, "add" and "concat" on two sequences, and the ValueErrors')
+@visible(
+    'the weight, "add" and "concat" on two sequences, and the ValueErrors',
+    graded="other cases, sizes of 1, dtypes, devices, parameters and dropout",
+)
 def PositionEmbedding_join(PositionEmbedding: Callable) -> None:
     """Both modes against the module's own table."""
     _expect_joined(PositionEmbedding, lambda module: _weight(module, 6, "dim 4 and max_len 6"))
@@ -218,7 +227,10 @@ def _near_mistakes(w: Tensor, near: Tensor) -> _Mistakes:
     }
 
 
-@visible("near and far distances with max_len 3 by hand")
+@visible(
+    "near and far distances with max_len 3 by hand",
+    graded="other cases, sizes of 1, dtypes, devices, parameters and dropout",
+)
 def PositionEmbedding_expand(PositionEmbedding: Callable) -> None:
     """The table of the text, against the module's own weight."""
     module = call(PositionEmbedding, 4, max_len=3, mode="expand")
@@ -260,7 +272,10 @@ _ROTATE_MISTAKES = {
 }
 
 
-@visible("the row [1, 0, 1, 0] at position 2 by hand, shapes, and the ValueError")
+@visible(
+    "the row [1, 0, 1, 0] at position 2 by hand, shapes, and the ValueError",
+    graded="other cases, gradients, dtypes and devices",
+)
 def rotate(rotate: Callable) -> None:
     """The worked example of the text, a batch of heads, an odd number of features."""
     x, positions = torch.tensor([[1.0, 0.0, 1.0, 0.0]]), torch.tensor([2])

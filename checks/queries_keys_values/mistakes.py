@@ -1,6 +1,7 @@
 """The mistakes that chapter 03's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class noun_finder(Mistake):
@@ -155,3 +156,8 @@ class attention_in_tiles(Mistake):
     KEPT = "the scores of each tile are kept for later: keep only the running maximum, sum and output"
     READ_TWICE = "the keys are read more than once: a maximum that runs along needs each tile one time only"
     FUSED = "the library's attention does the work: the tiles are to be your own"
+
+
+breaks(Rule.MEMORY, attention_in_tiles.TABLE, attention_in_tiles.KEPT)
+breaks(Rule.EFFORT, attention_in_tiles.READ_TWICE)
+breaks(Rule.LARGE, query_key_weights.OVERFLOW)

@@ -117,7 +117,7 @@ def _noun_mistake(output: Tensor, kind: int, own: int, wanted: int, nouns: int) 
     return m.noun_finder.SPREAD
 
 
-@visible("each word of two sentences finds its noun")
+@visible("each word of two sentences finds its noun", graded="other cases")
 def noun_finder(function: Callable) -> None:
     """The sentence of the text, and one with two nouns."""
     matrices = call(function, 5)
@@ -129,7 +129,10 @@ def noun_finder(function: Callable) -> None:
 # -- masks
 
 
-@visible("three sentences by hand, padded on either side; two pad ids")
+@visible(
+    "three sentences by hand, padded on either side; two pad ids",
+    graded="other cases, inputs unchanged and devices",
+)
 def padding_mask(function: Callable) -> None:
     """Three sentences, the last padded on the left."""
     tokens = torch.tensor([[5, 0, 9, 1], [7, 1, 1, 1], [1, 3, 4, 8]])
@@ -154,7 +157,7 @@ def padding_mask(function: Callable) -> None:
     expect_close(mask, right, "the mask for pad_id 0", given({m.padding_mask.ONE: ~right}))
 
 
-@visible("the mask of four positions by hand")
+@visible("the mask of four positions by hand", graded="other cases")
 def causal_mask(function: Callable) -> None:
     """Four positions."""
     past = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]).bool()
@@ -177,7 +180,7 @@ def causal_mask(function: Callable) -> None:
 # -- weights
 
 
-@visible("two items by hand: softmax over the keys, scaled by √d")
+@visible("two items by hand: softmax over the keys, scaled by √d", graded="other cases, dtypes and devices")
 def query_key_weights(function: Callable) -> None:
     """Two items, two queries, three keys, d = 4."""
     two = [[2.0, 0, 0, 0], [0, 2, 0, 0]], [[0, 0, 2, 0], [0, 0, 0, 4]]
@@ -211,7 +214,10 @@ def _expect_repeatable(first: Tensor, second: Tensor) -> None:
     expect(torch.equal(first, second), m.query_key_weights.DROPOUT)
 
 
-@visible("a mask by hand, with a query that may attend to nothing, and its gradient")
+@visible(
+    "a mask by hand, with a query that may attend to nothing, and its gradient",
+    graded="other cases, dtypes and devices",
+)
 def query_key_weights_masked(function: Callable) -> None:
     """One item, three queries and keys, d = 4; query 2 may attend to nothing."""
     queries = math.log(3) * torch.tensor([[[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0]]]).requires_grad_()
@@ -254,7 +260,10 @@ def _pair(result: Any, name: str) -> tuple[Tensor, Tensor]:
     return result
 
 
-@visible("output and weights by hand, without a mask and with one")
+@visible(
+    "output and weights by hand, without a mask and with one",
+    graded="other cases, large numbers, gradients, dtypes and devices",
+)
 def scaled_dot_product_attention(function: Callable) -> None:
     """Two queries, three keys, values of another size than keys."""
     queries = math.log(3) * torch.tensor([[[2.0, 0, 0, 0], [0, 2, 0, 0]]])
@@ -345,7 +354,7 @@ def mistake_of(fault: str, told: str) -> Mistake:
     return MISSES[fault] if told == "none" else m.diagnose.CONFUSES
 
 
-@visible("one right attention, and one with its softmax over the wrong axis")
+@visible("one right attention, and one with its softmax over the wrong axis", graded="other cases")
 def diagnose(function: Callable) -> None:
     """The two boxes of the text."""
     for fault in ("none", "axis"):
@@ -356,7 +365,10 @@ def diagnose(function: Callable) -> None:
 # -- tiles
 
 
-@visible("the two tiles of the text, other tile sizes, and the error for tile 0")
+@visible(
+    "the two tiles of the text, other tile sizes, and the error for tile 0",
+    graded="other cases, gradients, dtypes and devices",
+)
 def attention_in_tiles(function: Callable) -> None:
     """One query, three keys with scores 0, ln 2 and ln 5, and values 8, 4 and 8."""
     queries = torch.tensor([[[1.0]]])
@@ -385,7 +397,10 @@ def attention_in_tiles(function: Callable) -> None:
     expect_raises(ValueError, lambda: function(queries, keys, values, 0), "tile 0")
 
 
-@visible("forty keys in tiles of 4: no tensor had more than four columns of scores, and each key was read once")
+@visible(
+    "forty keys in tiles of 4: no tensor had more than four columns of scores, and each key was read once",
+    graded="other cases, large numbers and library functions",
+)
 def attention_in_tiles_memory(function: Callable) -> None:
     """Very low scores in tiles, high ones followed by low ones, and what was held meanwhile."""
     queries = torch.full((1, 3, 1), 100.0).double()

@@ -1,6 +1,7 @@
 """The mistakes that chapter 08's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class GRUEncoder(Mistake):
@@ -204,3 +205,7 @@ class effect_of_erasing(Mistake):
     SUMMED = "the effects are summed over the target: each of its tokens has its own"
     MODE = "the model is left in another mode than it was found in, it or a part of it"
     GRAPH = "the result drags the graph of every call along: measure without gradients"
+
+
+breaks(Rule.LARGE, AdditiveAttention.NOT_LOW_ENOUGH)
+breaks(Rule.NO_GRAPH, effect_of_erasing.GRAPH)

@@ -82,7 +82,10 @@ _READ = torch.tensor(
 _FORWARD, _BACKWARD = torch.tensor([-0.125, 0.25, -0.625, -0.5]), torch.tensor([0.625, -0.25, 0.125, -0.5])
 
 
-@visible("the parts and their sizes, both directions by hand, no padding read, the decoder's first state")
+@visible(
+    "the parts and their sizes, both directions by hand, no padding read, the decoder's first state",
+    graded="other cases, sizes of 1, gradients, dtypes and dropout",
+)
 def GRUEncoder(cls: Callable) -> None:
     """Four sentences of 3, 2, 3 and 1 tokens, read by GRUs that go half the way at each step."""
     module = call(cls, 10, 4, 3, 5, 0.0)
@@ -153,7 +156,10 @@ def attention_shapes(encoder: int, decoder: int) -> dict[str, tuple[int, ...]]:
     return {"fc1.weight": (decoder, decoder + 2 * encoder), "fc1.bias": (decoder,), "fc2.weight": (1, decoder)}
 
 
-@visible("the parts and their sizes, two sentences by hand, padding exactly 0")
+@visible(
+    "the parts and their sizes, two sentences by hand, padding exactly 0",
+    graded="other cases, large numbers, rows with nothing to attend to, gradients, dtypes and devices",
+)
 def AdditiveAttention(cls: Callable) -> None:
     """Scores 0 and log 3 for the first sentence, which make the weights 1/4 and 3/4."""
     module = call(cls, 3, 5)
@@ -234,7 +240,10 @@ def decoder_shapes(vocab: int, embed: int, encoder: int, decoder: int) -> dict[s
     }
 
 
-@visible("the parts and their sizes, and one step of two sentences by hand: weights, state, logits")
+@visible(
+    "the parts and their sizes, and one step of two sentences by hand: weights, state, logits",
+    graded="other cases, gradients, dtypes and dropout",
+)
 def GRUDecoder(cls: Callable, attention: Callable) -> None:
     """One step with an attention of the checks, which takes the mean of the real outputs, (3, 1) and (-3, 3)."""
     own = {f"attention.{name}": tuple(value.shape) for name, value in call(attention, 3, 5).named_parameters()}
@@ -425,7 +434,10 @@ def _expect_numbers(values: Tensor, right: list, what: str, wrong: Mapping[tuple
     expect(got == right, wrong.get(tuple(got), Unexplained.VALUES), what, expected=right, got=got)
 
 
-@visible("which token is fed with teacher_forcing 1.0 and 0.0, the state handed on, the mask, (B, n - 1, vocab_size)")
+@visible(
+    "which token is fed with teacher_forcing 1.0 and 0.0, the state handed on, the mask, (B, n - 1, vocab_size)",
+    graded="other cases, sizes of 1, gradients, dtypes, devices and the generator",
+)
 def Seq2Seq(cls: Callable) -> None:
     """Two sentences, with a decoder that counts upwards from the token that it is fed."""
     watch = place(make_watch, beside=cls)()
@@ -472,7 +484,7 @@ def make_practice_models(seq2seq):
     return [Reversed, StepTooMany, NeverAssigned]
 
 
-@visible("your test accepts your own Seq2Seq, and notices three models that are broken")
+@visible("your test accepts your own Seq2Seq, and notices three models that are broken", graded="other cases")
 def check_teacher_forcing(test: Callable, seq2seq: Callable) -> None:
     """The reader's test on one right model and three broken ones."""
     _, error = outcome_of(test, seq2seq)
@@ -501,7 +513,10 @@ def make_speaker():
     return Speaker()
 
 
-@visible("two sentences by hand: what falls, what rises, and what padding does")
+@visible(
+    "two sentences by hand: what falls, what rises, and what padding does",
+    graded="other cases, sizes of 1, no graph and dtypes",
+)
 def effect_of_erasing(function: Callable) -> None:
     """The first sentence has the word that matters in second place; the second one has it as padding only."""
     model = place(make_speaker, beside=function)()

@@ -33,7 +33,10 @@ def row_means(function: Callable) -> None:
     expect_close(means, torch.tensor([3.0, 4.0]), "row_means(x)", mistakes)
 
 
-@visible("the shape, and three dot products by hand")
+@visible(
+    "the shape, and three dot products by hand",
+    graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
+)
 def batch_dot(function: Callable) -> None:
     """The three pairs of rows in the text."""
     a = torch.tensor([[1.0, 2.0], [3.0, 4.0], [0.0, -1.0]])
@@ -59,7 +62,10 @@ def batch_dot(function: Callable) -> None:
     expect_close(dots, torch.tensor([4.0, 6.0, -3.0]), "batch_dot(a, b)", mistakes)
 
 
-@visible("the shape, and all dot products of two sequences by hand")
+@visible(
+    "the shape, and all dot products of two sequences by hand",
+    graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
+)
 def pairwise_dots(function: Callable) -> None:
     """Two sequences: the first is the one in the text."""
     x = torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]], [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]])

@@ -1,6 +1,7 @@
 """The mistakes that chapter 06's checks know: each has a name that stays, and the sentence that a student reads."""
 
-from autograder.mistakes import Mistake
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
 
 
 class LayerNorm(Mistake):
@@ -125,3 +126,6 @@ class check_layer_norm(Mistake):
     IN_PLACE = "your test accepts a layer that changes its input: compare it with a copy made before the call"
     GRADIENTS = "your test accepts a layer whose values are right and gradients wrong: compare gradients"
     EVAL = "your test accepts a layer that does not normalise after `.eval()`"
+
+
+breaks(Rule.START, LayerNorm.START)

@@ -45,7 +45,10 @@ def _expect(
     expect_close(y, right, name, mistakes, tolerance=tolerance)
 
 
-@visible("mean and variance of each position by hand, the place of weight and bias, equal features without NaN")
+@visible(
+    "mean and variance of each position by hand, the place of weight and bias, equal features without NaN",
+    graded="other cases, sizes of 1, large numbers, library functions, gradients, dtypes, devices and parameters",
+)
 def LayerNorm(cls: Callable) -> None:
     """The features of section 6.2 in several positions, with fresh weights and then with others."""
     norm = call(cls, 8)
@@ -126,7 +129,10 @@ def _network_mistakes(x: Tensor, right: Tensor) -> dict[Mistake, Tensor]:
     }
 
 
-@visible("names and shapes of the parameters, and two positions by hand")
+@visible(
+    "names and shapes of the parameters, and two positions by hand",
+    graded="other cases, gradients, dtypes, devices and dropout",
+)
 def FeedForward(cls: Callable) -> None:
     """Two sequences of one position each: (1, 2) becomes (1, 2, 0) in the middle, then (3, -8)."""
     network = _network(cls, (), {})
@@ -136,7 +142,10 @@ def FeedForward(cls: Callable) -> None:
     _expect(_result(network, x), wrong, right, tolerance=1e-4)
 
 
-@visible("the third dimension of the weights, and that features, not positions, are the channels")
+@visible(
+    "the third dimension of the weights, and that features, not positions, are the channels",
+    graded="other cases, gradients, dtypes and devices",
+)
 def ConvFeedForward(cls: Callable) -> None:
     """The weights of `FeedForward`'s check, as convolutions of width 1."""
     network = _network(cls, (1,), {"weight": m.Network.NO_CONVOLUTION})
@@ -210,7 +219,10 @@ def _expect_masked(block: nn.Module, right: Callable[[Tensor], Tensor], wrong: M
     _expect(y, mistakes | wrong, right(past / past.sum(-1, keepdim=True)), name="the result with a causal mask")
 
 
-@visible("post-norm by hand: residuals, two norms, their order, a causal mask, no dropout unless asked for")
+@visible(
+    "post-norm by hand: residuals, two norms, their order, a causal mask, no dropout unless asked for",
+    graded="other cases, gradients, dtypes, parameters and dropout",
+)
 def TransformerBlock(cls: Callable) -> None:
     """Post-norm: norm_2(norm_1(x + attention) + feed-forward)."""
     block = _constant_block(call(cls, 4, 2))
@@ -244,7 +256,10 @@ def TransformerBlock(cls: Callable) -> None:
     _expect_masked(block, lambda share: _norm_2(_norm_1(x + share @ x + a) + f), {})
 
 
-@visible("pre-norm by hand: the residual path goes round the norms, a causal mask")
+@visible(
+    "pre-norm by hand: the residual path goes round the norms, a causal mask",
+    graded="other cases, gradients, dtypes, parameters and dropout",
+)
 def TransformerBlock_pre(cls: Callable) -> None:
     """Pre-norm: with constant sublayers the norms inside the branches do not show, and the sum does."""
     block = _constant_block(call(cls, 4, 2, norm_first=True))
@@ -285,7 +300,7 @@ def make_practice_layers():
     return [Same, Twice, Unweighted]
 
 
-@visible("your test accepts torch's LayerNorm, and notices three that are broken")
+@visible("your test accepts torch's LayerNorm, and notices three that are broken", graded="other cases")
 def check_layer_norm(test: Callable[[Any], None]) -> None:
     """The reader's test on one right layer and three broken ones."""
     try:

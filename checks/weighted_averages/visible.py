@@ -48,19 +48,25 @@ def _expect_averages(function: Callable) -> None:
     expect_close(call(function, pair, weights), torch.stack([first, second]), "the average of two sequences", mistakes)
 
 
-@visible("the example of the text, and two sequences by hand")
+@visible(
+    "the example of the text, and two sequences by hand",
+    graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
+)
 def weighted_avg(function: Callable) -> None:
     """Values by hand."""
     _expect_averages(function)
 
 
-@visible("the example of the text, and two sequences by hand")
+@visible(
+    "the example of the text, and two sequences by hand",
+    graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
+)
 def weighted_avg_einsum(function: Callable) -> None:
     """Values by hand."""
     _expect_averages(function)
 
 
-@visible("four positions, width 2, by hand")
+@visible("four positions, width 2, by hand", graded="other cases, loops and errors")
 def window_weights(function: Callable) -> None:
     """The matrix in the text."""
     half, third = 1 / 2, 1 / 3

@@ -60,7 +60,8 @@ def test_a_students_copy_has_the_visible_checks_only(course, own, hand_out):
     path = own("01_numbers", double="return 6")
     hand_out()
     shown = check("01")
-    assert "2 of 3 points by the visible checks" in shown, "the visible check of `double` is satisfied with 6"
+    assert "1 of 2 exercises pass their visible checks" in shown, "the visible check of `double` is satisfied with 6"
+    assert "2/2" not in shown, "nothing is earned before it is graded"
     assert "cannot be told" in shown
     shutil.copytree(course.root / "notebooks", course.root / "originals")
     path.write_text(path.read_text().replace("assert double(3) == 6, 'six'", "pass"))

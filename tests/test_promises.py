@@ -1,0 +1,55 @@
+"""What checks ask for is promised, what is promised is asked for, and a pass says what only grading checks."""
+
+import pytest
+import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from autograder import checks
+from autograder.course.curriculum import find_course
+from autograder.course.promises import Asked, differences, unkept
+from autograder.rules import Rule, listening
+
+COURSE = find_course()
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.number)
+def test_checks_keep_to_what_is_promised(chapter):
+    assert unkept(COURSE, chapter) == []
+
+
+def written(covers, docstring="Double x."):
+    heading = new_markdown_cell("### Exercise 1.1 · `double` — 1 point, easy, 5 minutes")
+    solution = new_code_cell(f'def double(x):\n    """{docstring}"""\n    return 2 * x')
+    solution.metadata["nbgrader"] = {"grade_id": "double", "solution": True}
+    return new_notebook(cells=[heading, solution, new_markdown_cell(f"**What the checks cover**\n- {covers}.")])
+
+
+def compared(covers, *hidden, docstring="", graded="other cases and gradients", partial=False):
+    asked = Asked("double", "double", frozenset({Rule.LOOPS}), frozenset(hidden), partial)
+    return differences(written(covers, docstring), [asked], {"double": graded})
+
+
+def test_what_differs_is_named():
+    assert compared("no loop; gradients", Rule.GRADIENTS) == []
+    assert compared("no loop", Rule.GRADIENTS, docstring="Gradients flow: the gradient of x.") == []
+    (line,) = compared("no loop", Rule.GRADIENTS)
+    assert line == "double: the checks ask for GRADIENTS, which nothing promises"
+    (line,) = compared("no loop; gradients; the device is kept", Rule.GRADIENTS)
+    assert line == "double: 'device' is promised, and no check asks for DEVICE"
+    (line,) = compared("no loop; gradients", Rule.GRADIENTS, graded="")
+    assert line == 'visible.py: double should say graded="other cases and gradients"'
+    assert compared("no loop; gradients; the device is kept", Rule.GRADIENTS, partial=True) == []
+
+
+def test_helpers_say_what_they_ask_for():
+    x = torch.ones(2, 3)
+    with listening() as rules:
+        checks.expect_matches(lambda x: 2 * x, lambda x: 2 * x, [{"x": x}])
+        assert rules == {Rule.UNCHANGED, Rule.GRADIENTS, Rule.DTYPE, Rule.DTYPES, Rule.DEVICE}
+        checks.expect_no_loop(torch.relu, [x], [x], "x")
+        checks.call(torch.relu, 1000 * x[:1])
+    assert rules >= {Rule.LOOPS, Rule.ONES, Rule.LARGE}
+    with listening() as rules:
+        checks.call(lambda x, mask: x, x, mask=torch.zeros(2, 3, dtype=torch.bool))
+        checks.expect_raises(ValueError, lambda: int("x"), "x")
+    assert rules == {Rule.MASKS, Rule.EMPTY, Rule.ERRORS}
