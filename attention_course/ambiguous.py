@@ -110,9 +110,8 @@ def leaning(sentence: Sentence, vectors: Tensor | None = None) -> float:
     Returns:
         The log-odds of the two meanings' first pieces: 0 is a tie, one more is a factor of 2.7.
     """
-    (other,) = {m for meanings in _ENGLISH.values() if sentence.meaning in meanings for m in meanings} - {
-        sentence.meaning
-    }
+    pair = next(meanings for meanings in _ENGLISH.values() if sentence.meaning in meanings)
+    other = pair[1 - pair.index(sentence.meaning)]
     pieces = load_translator().pieces
     right, wrong = (pieces.encode(word)[0] for word in (sentence.meaning, other))
     memory = read(sentence.text)[1][-1] if vectors is None else vectors
