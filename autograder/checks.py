@@ -66,6 +66,11 @@ def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
     return torch.randint(low, high, tuple(shape), generator=_fresh())
 
 
+def draw_size(low: int = 300, high: int = 600) -> int:
+    """A size from `low` to `high` that nobody foretells, so that no answer can be right for the sizes tried alone."""
+    return int(randint(low, high + 1, ()))
+
+
 def rand_weights(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Random attention weights: positive, the last dimension sums to 1."""
     return randn(*shape).softmax(-1).to(dtype)
@@ -646,6 +651,42 @@ def expect_no_loop(function: Callable, small: Sequence[Any], large: Sequence[Any
     few, many = record_calls(function, *small), record_calls(function, *large)
     told = f"{len(few)} calls to torch on a small input and {len(many)} on a larger one: a loop over {over}"
     expect(len(few) == len(many), Common.LOOP, "the code makes", got=told)
+
+
+def expect_no_python_loop(function: Callable, small: Sequence[Any], large: Sequence[Any], over: str) -> None:
+    """Fail if Python works longer on larger arguments, in the function or in what it calls: in a loop of any kind.
+
+    Args:
+        function: the student's function.
+        small: arguments.
+        large: larger ones, for which the function takes the same way.
+        over: what a loop could run over, for the message.
+    """
+    count = place(_steps, beside=function)
+    count(function, *small)  # what is done but once, such as an import
+    few, many = count(function, *small), count(function, *large)
+    told = f"{few} steps for {describe_call(function, small)}, {many} for {describe_call(function, large)}"
+    expect(few == many, Common.LOOP, "the work in Python", got=f"{told}: a loop over {over}")
+
+
+def _steps(function: Callable, *args: Any) -> int:
+    import sys
+
+    steps = 0
+
+    def count(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        function(*args)
+    finally:
+        sys.settrace(before)
+    return steps
 
 
 def expect_not_calling(function: Callable, args: Sequence[Any], forbidden: set[str], mistake: Mistake) -> None:

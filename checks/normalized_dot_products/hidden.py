@@ -9,6 +9,7 @@ from torch import Tensor
 from autograder.checks import (
     Mistake,
     call,
+    draw_size,
     expect,
     expect_close,
     expect_gradients,
@@ -54,6 +55,7 @@ def _softmax_mistakes() -> dict[Mistake, Callable[[Tensor, int], Tensor]]:
 def check_softmax(function: Callable) -> None:
     """Values, dimensions, dtypes and gradients for scores of ordinary size, and that no library function does it."""
     cases = [{"z": randn(*shape), "dim": dim} for shape, dim in _SLICES]
+    cases += [{"z": randn(3, draw_size()), "dim": 1}, {"z": randn(draw_size(), 2), "dim": 0}]
     expect_matches(function, torch.softmax, cases, _softmax_mistakes(), "softmax(z, dim)")
     for dtype in (torch.float16, torch.bfloat16):
         z = randn(3, 4, dtype=dtype)
@@ -68,6 +70,7 @@ def check_softmax_stable(function: Callable) -> None:
     """Scores of ±1e4 and of -inf, values and gradients."""
     steps = randint(-3, 4, (3, 4, 5)).double()
     base = torch.tensor([1e4, 0.0, -1e4]).double()
+    between = torch.tensor([1.0, 0.0, -1.0]).double() * draw_size(1000, 9900)
     holes = randn(3, 4, 5)
     holes[0, 1, 2] = holes[1, :, 0] = holes[1, 3, 1:] = holes[2, :3, 3] = -inf
     holes[1, 3, 4] = holes[0, 0, 0] = 1.0
@@ -78,11 +81,14 @@ def check_softmax_stable(function: Callable) -> None:
         {"z": base[:, None, None] + steps, "dim": 0},  # far from one another
         {"z": base[None, :, None] + steps[:, :3], "dim": -1},
         {"z": huge_holes, "dim": 2},
+        {"z": between[:, None, None] + steps, "dim": 2},
     ]
     what = "softmax(z, dim) of scores around ±1e4"
     expect_matches(function, torch.softmax, cases, name=what)
     expect_matches(function, torch.softmax, [{"z": holes, "dim": 2}], name="softmax(z, dim) with entries of -inf")
     expect_gradients(function, torch.softmax, {"z": huge_holes, "dim": 2})
+    halves = {"z": randint(-40, 41, (5, 4)) / 2.0, "dim": 1}  # differences of up to 40, none of which is cut short
+    expect_matches(function, torch.softmax, [halves], name="softmax(z, dim) of scores from -20 to 20", gradients=False)
 
 
 # ---- normalized_dot_product
@@ -92,8 +98,7 @@ _SIZES = [(3, 3, 3, 3), (2, 3, 5, 4), (3, 5, 2, 7), (1, 4, 3, 1), (4, 1, 6, 2), 
 
 
 def _dots(queries: Tensor, keys: Tensor) -> Tensor:
-    rows = [[(queries[:, i] * keys[:, j]).sum(-1) for j in range(keys.shape[1])] for i in range(queries.shape[1])]
-    return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
+    return (queries.unsqueeze(2) * keys.unsqueeze(1)).sum(-1)
 
 
 def _weights(queries: Tensor, keys: Tensor) -> Tensor:
@@ -103,6 +108,8 @@ def _weights(queries: Tensor, keys: Tensor) -> Tensor:
 def check_normalized_dot_product(function: Callable) -> None:
     """Values, also for large dot products, and that there is no loop."""
     cases = [{"queries": randn(b, n, d), "keys": randn(b, m, d)} for b, n, m, d in _SIZES]
+    long = [(2, draw_size(), 3, 4), (2, 3, draw_size(), 4), (2, 3, 4, draw_size()), (draw_size(), 2, 3, 2)]
+    cases += [{"queries": 0.3 * randn(b, n, d), "keys": 0.3 * randn(b, m, d)} for b, n, m, d in long]
     squeezed = {m.normalized_dot_product.SQUEEZED: lambda q, k: _weights(q, k).squeeze()}
     expect_matches(function, _weights, cases, squeezed, "the weight matrix")
     # Whole numbers, so that float32 has the large dot products exactly.
@@ -119,8 +126,7 @@ def check_normalized_dot_product(function: Callable) -> None:
 
 
 def _self_attention(x: Tensor) -> Tensor:
-    weights = _weights(x, x)
-    return torch.stack([sum(w[:, j, None] * x[:, j] for j in range(x.shape[1])) for w in weights.unbind(1)], dim=1)
+    return (_weights(x, x).unsqueeze(-1) * x.unsqueeze(1)).sum(2)
 
 
 def check_basic_self_attention(function: Callable) -> None:
@@ -130,4 +136,7 @@ def check_basic_self_attention(function: Callable) -> None:
         m.basic_self_attention.WEIGHTS_CUT_OFF: lambda x: _weights(x.detach(), x.detach()) @ x,
         m.basic_self_attention.VALUES_CUT_OFF: lambda x: _weights(x, x) @ x.detach(),
     }
-    expect_matches(function, _self_attention, [{"x": randn(*s)} for s in sizes], cut_off, "the output")
+    cases = [{"x": randn(*s)} for s in sizes]
+    cases += [{"x": 0.3 * randn(*s)} for s in ((2, draw_size(), 3), (2, 3, draw_size()), (draw_size(), 3, 2))]
+    cases.append({"x": randint(5, 10, (2, 4, 5)).double()})  # dot products of more than 100, exact in float32
+    expect_matches(function, _self_attention, cases, cut_off, "the output")

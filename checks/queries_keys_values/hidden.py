@@ -12,6 +12,7 @@ from autograder.checks import (
     Mistake,
     call,
     describe_call,
+    draw_size,
     expect,
     expect_close,
     expect_gradients,
@@ -201,7 +202,7 @@ def _expect_exact_zeros(weights: Tensor, mask: Tensor, when: str) -> None:
 
 def check_noun_finder(function: Callable) -> None:
     """Sentences of any length and order, vocabularies of several sizes, one noun or more."""
-    for num_words in (6, 3, 17, 40):
+    for num_words in (6, draw_size(2, 5), draw_size(15, 30), draw_size(100, 200)):
         matrices = call(function, num_words)
         expect_matrices(matrices, num_words)
         matrices = [matrix.detach().clone() for matrix in matrices]
@@ -231,6 +232,11 @@ def check_padding_mask(function: Callable) -> None:
         tokens[0, 0], tokens[-1, -1] = pad, pad + 1
         tokens[batch // 2] = pad
         cases += [{"tokens": tokens, "pad_id": pad}, {"tokens": tokens.int(), "pad_id": pad}]
+    # Near a number that float32 has not, and far from one: as many times 256 as it may be.
+    pad = 2 ** draw_size(25, 29) + 1
+    cases.append({"tokens": pad + randint(-1, 2, (2, draw_size())), "pad_id": pad})
+    tokens = 3 + 2 ** randint(8, 30, (draw_size(), 9))
+    cases.append({"tokens": tokens.masked_fill(randint(0, 2, tokens.shape).bool(), 3), "pad_id": 3})
     expect_matches(function, _loop_padding_mask, cases, name="the mask", gradients=False)
 
 
@@ -240,7 +246,7 @@ def _loop_padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
 
 def check_causal_mask(function: Callable) -> None:
     """Shape, dtype and values, for several lengths."""
-    for n in (5, 1, 2, 3, 8, 13):
+    for n in (5, 1, 2, 3, 8, 13, draw_size()):
         expected = torch.tensor([[j <= i for j in range(n)] for i in range(n)])
         expect_close(call(function, n), expected, f"the mask of {n} positions", dtype=torch.bool)
 
@@ -254,6 +260,7 @@ def check_query_key_weights(function: Callable) -> None:
     others = [_queries_keys(s) for s in _OTHER_RANKS]
     _expect_any_rank(function, others)
     expect_matches(function, _weights, others, _WEIGHT_MISTAKES, "the weight matrix", gradients=False)
+    _expect_beyond(function, _weights, _queries_keys, "the weight matrix")
     large = {name: 100 * value.round() for name, value in _queries_keys(_BATCHES[1]).items()}
     what = "the weight matrix for scores in the thousands"
     weights = call(function, *(value.float() for value in large.values()))
@@ -261,10 +268,26 @@ def check_query_key_weights(function: Callable) -> None:
     expect_matches(function, _weights, [large], name=what, gradients=False)
 
 
+def _expect_beyond(function: Callable, oracle: Callable, draw: Callable, name: str) -> None:
+    """Fail unless a function is right for each d, be it no square, and for many queries, keys and features.
+
+    The tolerance is that of float32: a root may be taken in it.
+    """
+    roots = [draw(((2,), 3, 4, dim)) for dim in (2, 3, 5, draw_size(6, 8), draw_size(10, 15))]
+    long = [((2,), draw_size(), 3, 5), ((2,), 3, draw_size(), 5), ((2,), 3, 4, draw_size()), ((draw_size(),), 1, 2, 3)]
+    cases = roots + [{part: 0.3 * value for part, value in draw(sizes).items()} for sizes in long]
+    expect_matches(function, oracle, cases, name=name, gradients=False, device=False, tolerance=2e-5)
+    gradient = {part: value.double() for part, value in roots[-1].items()}
+    expect_gradients(function, oracle, gradient, tolerance=2e-5)
+
+
 def check_query_key_weights_masked(function: Callable) -> None:
     """Values with a mask: exact zeros, empty rows, gradients, half precision."""
     _check_masked_weights(function, _weights, _queries_keys, _MASKED_WEIGHT_MISTAKES)
     _expect_mask_by_name(function, ["queries", "keys"], _weights)
+    keys = draw_size()
+    long = {**_queries_keys(((2,), 3, keys, 4)), "mask": rand_mask(2, 1, keys)}
+    expect_matches(function, _weights, [long], name="the weight matrix of many keys", gradients=False)
     # Scores of -1e5 for the allowed keys, exact in every dtype that is tried.
     low = {"queries": torch.full((2, 3, 4), -200.0), "keys": torch.full((2, 5, 4), 250.0) + randint(0, 3, (2, 5, 1))}
     mask = rand_mask(2, 3, 5)
@@ -341,6 +364,10 @@ def _check_attention_plain(function: Callable) -> None:
     ]
     expect_matches(output_of, _output, cases, _ATTENTION_MISTAKES, "the output")
     expect_matches(weights_of, _drop_values(_weights), cases, name="the returned weight matrix")
+    _expect_beyond(output_of, _output, _attention_inputs, "the output")
+    case = _attention_inputs(_BATCHES[1])
+    case["values"] = 1000 * case["values"]
+    expect_close(call(output_of, *case.values()), _output(*case.values()), "the output of long values", tolerance=1e-3)
 
 
 def _check_attention_masked(function: Callable) -> None:
@@ -428,6 +455,10 @@ def check_attention_in_tiles(function: Callable) -> None:
         case["keys"] = case["keys"].abs() * (ramp if rising else -ramp)[:, None]
         cases.append({**case, "tile": 3})
     expect_matches(function, _drop_tile(_output), cases, scaled, "the output")
+    tile = draw_size(2, 7)
+    _expect_beyond(
+        lambda *inputs: function(*inputs, tile), _output, _attention_inputs, f"the output in tiles of {tile}"
+    )
     others = [{**_attention_inputs(sizes), "tile": 2} for sizes in _OTHER_RANKS]
     _expect_any_rank(function, others)
     expect_matches(function, _drop_tile(_output), others, name="the output", gradients=False)
@@ -452,6 +483,12 @@ def check_attention_in_tiles_memory(function: Callable) -> None:
             value = call(function, *case.values(), tile)
             what, whole = f"the output for scores {when}, in tiles of {tile}", m.attention_in_tiles.WHOLE_TENSOR
             expect_close(value, _output(*case.values()), what, otherwise=whole)
+    keys = draw_size()  # the scores rise, or fall, all the way from -10 000 to 10 000
+    case, ramp = _attention_inputs(((2,), 3, keys, 4)), torch.linspace(-2e4, 2e4, keys).double()[:, None]
+    case["queries"] = torch.cat([case["queries"][..., :3], sides.expand(2, 3, 1)], -1)
+    case["keys"] = torch.cat([case["keys"][..., :3], ramp.expand(2, keys, 1)], -1)
+    value, right = call(function, *case.values(), 7), _output(*case.values())
+    expect_close(value, right, "the output for scores that rise to 10 000 over many tiles", tolerance=2e-5)
     fused = {"scaled_dot_product_attention", "multi_head_attention_forward"}
     inputs = _attention_inputs(((2,), 13, 401, 3), 4)
     expect_not_calling(function, [*inputs.values(), 5], fused, m.attention_in_tiles.FUSED)

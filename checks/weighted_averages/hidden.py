@@ -9,10 +9,12 @@ from torch import Tensor
 from autograder.checks import (
     Common,
     call,
+    draw_size,
     expect,
     expect_close,
     expect_matches,
     expect_no_loop,
+    expect_no_python_loop,
     expect_raises,
     rand_weights,
     randint,
@@ -41,6 +43,11 @@ def _check_values(function: Callable) -> None:
     # Weights that sum to 2 show code that normalises what it should take as it is.
     cases = [_inputs(sizes) for sizes in _SIZES]
     cases.append({"x": cases[1]["x"], "weights": 2 * cases[1]["weights"]})
+    long = [(2, 3, draw_size(), 4), (2, draw_size(), 3, 2), (2, 3, 4, draw_size()), (draw_size(), 2, 3, 2)]
+    cases += [_inputs(sizes) for sizes in long]
+    # Whole and half numbers of both signs: float32 holds them, and what comes of them, exactly.
+    halves = randint(-8, 9, (2, 3, 5)).double() / 2
+    cases.append({"x": randint(-400, 401, (2, 5, 4)).double(), "weights": halves})
     mistakes = {
         m.weighted_avg.TRANSPOSED: lambda x, w: w.mT @ x,  # turned round where the sizes allow it
         m.weighted_avg.NORMALISED_AGAIN: lambda x, w: (w / w.sum(-1, keepdim=True)) @ x,
@@ -79,7 +86,9 @@ def _window(n: int, width: int) -> Tensor:
 def check_window_weights(function: Callable) -> None:
     """Values for narrow and wide windows, errors, and no loop."""
     n = int(randint(7, 12, ()))
-    for size, width in ((n, 3), (n, 1), (n, n), (n, n + 4), (5, 4), (1, 1), (1, 3), (n + 13, 6)):
+    long = draw_size()
+    sizes = [(n, 3), (n, 1), (n, n), (n, n + 4), (5, 4), (1, 1), (1, 3), (n + 13, 6)]
+    for size, width in [*sizes, (long, draw_size(150, 299)), (long, 2), (long, long - 1)]:
         name = f"window_weights({size}, {width})"
         expect_close(call(function, size, width), _window(size, width), name, dtype=torch.float32)
     for width in (0, -1, -n):
@@ -88,3 +97,4 @@ def check_window_weights(function: Callable) -> None:
     again = any(isinstance(node, ast.Name) and node.id in ("window_weights", "map") for node in ast.walk(tree))
     expect(not again and not any(isinstance(node, _LOOPS) for node in ast.walk(tree)), Common.LOOP)
     expect_no_loop(function, (5, 3), (17, 6), over="positions")
+    expect_no_python_loop(function, (5, 3), (17, 6), over="positions")
