@@ -7,8 +7,12 @@ took 30 otherwise, 11 leave the meaning open, and 9 were left aside so that both
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
-from attention_course.translator import word_of_each
+import torch
+from torch import Tensor
+
+from attention_course.translator import load_translator, read, scores_after, translate, word_of_each
 
 ROLES = {
     "A": "the subject's article",
@@ -55,6 +59,19 @@ class Sentence:
         words = [number for number, own in enumerate(self.roles, start=1) if own == role]  # word 0 is the mark
         return [place for place, word in enumerate(word_of_each(pieces).tolist()) if word in words]
 
+    def by_word(self, shares: Tensor, pieces: list[str]) -> Tensor:
+        """Add up what the pieces of each word have.
+
+        Args:
+            shares: a number for each piece, `(m,)`.
+            pieces: the translator's pieces of the sentence, with the marks of both ends, `m`.
+
+        Returns:
+            A number for each of `words`, so without the two marks.
+        """
+        numbers = word_of_each(pieces)
+        return torch.zeros(len(self.words) + 2).index_add(0, numbers, shares)[1:-1]
+
 
 def ambiguous(word: str) -> list[Sentence]:
     """The sentences with a word, first those of its first meaning, then as many of the other.
@@ -79,6 +96,35 @@ def meaning_in(english: str, word: str) -> str | None:
         word: the ambiguous German word.
     """
     return next((m for m in _ENGLISH[word] if re.search(rf"\b{m}s?\b", english)), None)
+
+
+def leaning(sentence: Sentence, vectors: Tensor | None = None) -> float:
+    """How far the translator leans to what the ambiguous word means in a sentence, and not to its other meaning.
+
+    The sentence is translated as it stands, up to the English word; there the two meanings are compared.
+
+    Args:
+        sentence: one that the translator takes as it was meant.
+        vectors: what the encoder made of it, `(m, d)`, from which the English word is chosen; as it is read, if none.
+
+    Returns:
+        The log-odds of the two meanings' first pieces: 0 is a tie, one more is a factor of 2.7.
+    """
+    pair = next(meanings for meanings in _ENGLISH.values() if sentence.meaning in meanings)
+    other = pair[1 - pair.index(sentence.meaning)]
+    pieces = load_translator().pieces
+    right, wrong = (pieces.encode(word)[0] for word in (sentence.meaning, other))
+    memory = read(sentence.text)[1][-1] if vectors is None else vectors
+    scores = scores_after(_up_to_the_word(sentence.text, sentence.meaning), memory)
+    return (scores[right] - scores[wrong]).item()
+
+
+@cache
+def _up_to_the_word(text: str, meaning: str) -> list[str]:
+    """The pieces of a sentence's translation before the English word of this meaning."""
+    english = translate(text).english
+    begins = (n for n in range(len(english)) if re.match(rf"▁{meaning}s?\b", "".join(english[n:])))
+    return english[: next(begins)]
 
 
 _TAGGED = {

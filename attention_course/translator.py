@@ -163,6 +163,19 @@ def write(german: list[str], memory: Tensor, max_len: int = 60, attention: Atten
     return Translation(shipped.pieces.decode(written[1:]), english, german, weights, queries, keys, values)
 
 
+@torch.no_grad()
+def scores_after(english: list[str], memory: Tensor) -> Tensor:
+    """What the translator would write next: the logits of all its pieces, `(V,)`.
+
+    Args:
+        english: the pieces that are already written; none at the beginning.
+        memory: what the encoder made of the German sentence, `(m, d)`.
+    """
+    pieces = load_translator().pieces
+    tokens = torch.tensor([BOS, *(pieces.piece_to_id(piece) for piece in english)])
+    return _decode(load_translator(), tokens, memory)[0][-1]
+
+
 def word_vectors(words: list[str]) -> Tensor:
     """The vectors that the translator has learned for some words, before it reads them in any sentence.
 

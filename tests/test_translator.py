@@ -122,6 +122,31 @@ def test_a_word_is_found_by_its_role(chapter_10):
     assert sentence.places("its adjective", pieces) == []
 
 
+def test_what_the_pieces_of_a_word_have_is_added(chapter_10):
+    (sentence,) = [s for s in ambiguous.ambiguous("Tor") if s.text == translator.GOAL]
+    pieces = translator.read(sentence.text)[0]
+    assert pieces[3:5] == ["▁schie", "ßt"]
+    shares = torch.arange(len(pieces)).float()
+    assert sentence.by_word(shares, pieces).tolist() == [1, 2, 3 + 4, 5, 6, 7]
+
+
+def test_the_scores_are_those_that_the_translator_writes_by(chapter_10):
+    german, states = translator.read(translator.GATE)
+    english = translator.write(german, states[-1]).english
+    for written in range(len(english)):
+        best = int(translator.scores_after(english[:written], states[-1]).argmax())
+        assert translator.load_translator().pieces.id_to_piece(best) == english[written]
+
+
+def test_the_translator_leans_to_what_it_writes(chapter_10):
+    for sentence in ambiguous.ambiguous("Schläger")[14:18]:
+        leaning = ambiguous.leaning(sentence)
+        assert leaning > 0
+        other = next(s for s in ambiguous.ambiguous("Schläger") if s.meaning != sentence.meaning)
+        swayed = ambiguous.leaning(sentence, translator.read(other.text)[1][-1])
+        assert swayed < leaning
+
+
 def test_vectors_of_whole_words(chapter_10):
     words = translator.whole_words()
     assert len(words) > 1000 and {"Tor", "Ball", "goal"} <= set(words)

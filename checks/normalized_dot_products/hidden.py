@@ -60,6 +60,9 @@ def check_softmax(function: Callable) -> None:
     for dtype in (torch.float16, torch.bfloat16):
         z = randn(3, 4, dtype=dtype)
         expect_close(function(z, 1), z.double().softmax(1), f"softmax of {dtype} scores", dtype=dtype)
+    z = randn(4, 3)
+    what, added = "softmax(z, dim) in float64, to the last digits", m.softmax.SMALL_NUMBER
+    expect_close(call(function, z, 1), z.softmax(1), what, tolerance=1e-14, otherwise=added)
     expect_not_calling(function, [randn(3, 4), 1], _LIBRARY, m.softmax.LIBRARY)
 
 

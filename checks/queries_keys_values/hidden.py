@@ -28,6 +28,7 @@ from autograder.checks import (
 from checks.queries_keys_values import mistakes as m
 from checks.queries_keys_values.visible import (
     FAULTS,
+    ROOTS,
     columns_held,
     expect_few_columns,
     expect_matrices,
@@ -400,10 +401,10 @@ def _check_attention_masked(function: Callable) -> None:
 
 
 def check_diagnose(function: Callable, points: float = 2.0) -> Credit:
-    """Two attention functions of each kind and two right ones more, in random order.
+    """Two attention functions of each kind, two right ones more and the root of each wrong size, in random order.
 
-    A kind counts if both of its functions are named rightly and nothing else is taken for it, so that one word for all
-    earns nothing.
+    A kind counts if all of its functions are named rightly and nothing else is taken for it, so that one word for all
+    earns nothing, nor does the root of one size.
 
     Args:
         function: the reader's; it is called with an attention function.
@@ -412,11 +413,16 @@ def check_diagnose(function: Callable, points: float = 2.0) -> Credit:
     Returns:
         The points, with a fault that was not named rightly.
     """
-    kinds = [*FAULTS * 2, "none", "none"]
-    kinds = [kinds[i] for i in randn(len(kinds)).argsort().tolist()]
+    boxes = [(fault, root) for fault in FAULTS for root in (ROOTS if fault == "root" else "nn")]
+    boxes = [*boxes, ("none", "n"), ("none", "n")]
+    boxes = [boxes[i] for i in randn(len(boxes)).argsort().tolist()]
+    kinds = [fault for fault, _ in boxes]
     # Small on either side of 0, and 0 itself: what published code has filled with.
-    numbers = [float(randint(-9, 10, ())) * 1e-12 for _ in kinds]
-    told = [verdict_on(function, kind, number) for kind, number in zip(kinds, numbers, strict=True)]
+    numbers = [float(randint(-9, 10, ())) * 1e-12 for _ in boxes]
+    told = [
+        verdict_on(function, fault, number, root, int(randint(2, 9, ())))
+        for (fault, root), number in zip(boxes, numbers, strict=True)
+    ]
     wrong = [(kind, said) for kind, said in zip(kinds, told, strict=True) if kind != said]
     spoilt = {name for pair in wrong for name in pair}
     if not wrong:

@@ -6,9 +6,9 @@ from autograder.rules import Rule
 
 class noun_finder(Mistake):
     NOT_THREE = "what is returned is not three matrices, Wq, Wk and Wv"
-    ROWS = "a matrix has not 3 + num_words rows, one for each feature of a word"
-    UNEQUAL_COLUMNS = "Wq and Wk have not equally many columns, so that queries and keys cannot be compared"
-    VALUE_COLUMNS = "Wv has not `num_words` columns: a value is the one-hot of a word"
+    ROWS = "a matrix does not have 3 + num_words rows, one for each feature of a word"
+    UNEQUAL_COLUMNS = "Wq and Wk do not have the same number of columns, so that queries and keys cannot be compared"
+    VALUE_COLUMNS = "Wv does not have `num_words` columns: a value is the one-hot of a word"
     NOT_FINITE = "the output is NaN: keep the numbers finite, and not too large for a softmax"
     NOT_ONE_HOT = "the values are not one-hots: Wv should pass on the last num_words features as they are, and no other"
     EXCHANGED = "queries and keys are exchanged: what Wq asks for has to be what Wk offers, and not the other way round"
@@ -26,8 +26,8 @@ class padding_mask(Mistake):
     NOT_BOOLEAN = "the mask is not boolean: comparing gives one"
     INVERTED = "the mask is inverted: True means `may be attended to`"
     NO_DIMENSION = "the shape is (B, m): a dimension of size 1 is missing for the queries"
-    LAST = "the dimension of size 1 stands last: it belongs in the middle, (B, 1, m)"
-    FIRST = "the dimension of size 1 stands first: it belongs in the middle, (B, 1, m)"
+    LAST = "the dimension of size 1 is last: it belongs in the middle, (B, 1, m)"
+    FIRST = "the dimension of size 1 is first: it belongs in the middle, (B, 1, m)"
     ROW_FOR_EACH = "each sentence has m rows: one is enough, broadcasting does the rest"
     ZERO = "token 0 is taken for padding, and here it is a real one: padding is `pad_id`"
     ONE = "token 1 is taken for padding, whatever `pad_id` says"
@@ -122,7 +122,7 @@ class diagnose(Mistake):
     NO_NAME = "what is returned is none of the six names"
     ACCUSES = "a right attention is accused of a fault: compare with a tolerance, and ask for no more than is promised"
     MISSES_FILL = "a fill near 0 is not told from what is right: does your mask block anything?"
-    MISSES_ROOT = "the root of the wrong size is not told from what is right: do d, n and m all differ?"
+    MISSES_ROOT = "the root of the wrong size is not told from what is right: do d, h · d, n, m, d_v and B all differ?"
     MISSES_AXIS = "a softmax over the wrong axis is not told from what is right: what do your weights sum to?"
     MISSES_VIEW = "keys reshaped in place of transposed are not told from what is right: do your keys have an order?"
     MISSES_ROWS = (

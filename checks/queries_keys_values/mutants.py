@@ -19,9 +19,9 @@ queries[:, 0] = torch.tensor([-600.0, 0, 0, 0])
 mask = torch.tensor([True, True, False, True, True])
 """
 _JUDGED = """
-def weights_of(fault):
+def weights_of(fault, size=1):
     turned = keys.reshape(2, keys.shape[2], keys.shape[1]) if fault == "view" else keys.mT
-    scores = queries @ turned / (queries.shape[1] if fault == "root" else queries.shape[2]) ** 0.5
+    scores = queries @ turned / (size if fault == "root" else queries.shape[2]) ** 0.5
     blocked = ~mask.expand(scores.shape)
     if fault == "fill":
         return scores.masked_fill(blocked, 0.0).softmax(-1)
@@ -32,10 +32,11 @@ def weights_of(fault):
     return scores.softmax(1 if fault == "axis" else 2).masked_fill(blocked, 0.0)
 
 _, weights = attention(queries, keys, values, mask)
-for fault in ("none", "fill", "root", "axis", "view", "rows"):
+for fault in ("none", "fill", "axis", "view", "rows"):
     if torch.allclose(weights, weights_of(fault), atol=1e-5):
         return fault
-return "none"
+sizes = [size for size in range(1, 36) if size != keys.shape[2]]
+return "root" if any(torch.allclose(weights, weights_of("root", size), atol=1e-5) for size in sizes) else "none"
 """
 
 
@@ -49,6 +50,7 @@ def _blind(*changes: tuple[str, str]) -> str:
 
 
 _SQUARE = ("((3, 4), (5, 4), (5, 6))", "((4, 4), (5, 4), (5, 6))")
+_ALL_SIZES = "sizes = [size for size in range(1, 36) if size != keys.shape[2]]"
 _DIAGNOSES = [
     (
         "columns for anything odd",
@@ -58,12 +60,16 @@ _DIAGNOSES = [
     ("a mask that blocks nothing", diagnose.MISSES_FILL, _blind(("[True, True, False, True, True]", "[True] * 5"))),
     ("as many queries as features", diagnose.MISSES_ROOT, _blind(_SQUARE)),
     (
-        "keys that are their own transpose",
+        "knows the root of n alone",
+        diagnose.MISSES_ROOT,
+        (_INPUTS + _JUDGED).replace(_ALL_SIZES, "sizes = [queries.shape[1]]"),
+    ),
+    (
+        "vectors of one number, which no view can turn",
         diagnose.MISSES_VIEW,
         _blind(
-            ("((3, 4), (5, 4), (5, 6))", "((3, 4), (4, 4), (4, 6))"),
-            ("keys[..., 0].abs() + 1", "3.0\nkeys = keys + keys.mT"),
-            ("[True, True, False, True, True]", "[True, True, False, True]"),
+            ("((3, 4), (5, 4), (5, 6))", "((3, 1), (5, 1), (5, 6))"),
+            ("torch.tensor([-600.0, 0, 0, 0])", "-600.0"),
         ),
     ),
     ("no low row", diagnose.MISSES_ROWS, _blind(("-600.0", "-6.0"))),

@@ -13,6 +13,7 @@ from autograder.checks import (
     call,
     expect,
     expect_close,
+    expect_device,
     expect_raises,
     expect_tensor,
     given,
@@ -180,7 +181,7 @@ def causal_mask(function: Callable) -> None:
 # -- weights
 
 
-@visible("two items by hand: softmax over the keys, scaled by √d", graded="other cases, dtypes and devices")
+@visible("two items by hand: softmax over the keys, scaled by √d", graded="other cases and dtypes")
 def query_key_weights(function: Callable) -> None:
     """Two items, two queries, three keys, d = 4."""
     two = [[2.0, 0, 0, 0], [0, 2, 0, 0]], [[0, 0, 2, 0], [0, 0, 0, 4]]
@@ -208,6 +209,7 @@ def query_key_weights(function: Callable) -> None:
         m.query_key_weights.SWAPPED: (dots.mT / 2).softmax(-1),
     }
     expect_close(weights, by_hand, "the weight matrix", given(wrong))
+    expect_device(function, {"queries": queries, "keys": keys})
 
 
 def _expect_repeatable(first: Tensor, second: Tensor) -> None:
@@ -216,7 +218,7 @@ def _expect_repeatable(first: Tensor, second: Tensor) -> None:
 
 @visible(
     "a mask by hand, with a query that may attend to nothing, and its gradient",
-    graded="other cases, dtypes and devices",
+    graded="other cases and dtypes",
 )
 def query_key_weights_masked(function: Callable) -> None:
     """One item, three queries and keys, d = 4; query 2 may attend to nothing."""
@@ -248,6 +250,7 @@ def query_key_weights_masked(function: Callable) -> None:
     expect(weights.requires_grad, Common.CUT_OFF)
     (gradient,) = torch.autograd.grad(weights[..., 1].sum(), queries)
     expect(not gradient.isnan().any(), m.query_key_weights.GRADIENT_NAN)
+    expect_device(function, {"queries": queries.detach(), "keys": keys, "mask": mask})
 
 
 # -- attention
@@ -301,19 +304,24 @@ def scaled_dot_product_attention(function: Callable) -> None:
 # -- diagnose
 
 FAULTS = ("none", "fill", "root", "axis", "view", "rows")
+ROOTS = ("n", "m", "d_v", "B", "h d")
 
 
-def make_attention(fault, number):
+def make_attention(fault, number, root="n", heads=2):
     """An attention function that is right or has one fault; it is sent to where student code runs.
 
     Args:
         fault: one of `FAULTS`.
         number: what a fault of "fill" fills with, near 0.
+        root: one of `ROOTS`, the size whose root a fault of "root" takes.
+        heads: the h of "h d".
     """
 
     def attention(queries, keys, values, mask=None):
         turned = keys.reshape(*keys.shape[:-2], keys.shape[-1], keys.shape[-2]) if fault == "view" else keys.mT
-        scores = queries @ turned / (queries.shape[-2] if fault == "root" else queries.shape[-1]) ** 0.5
+        d = queries.shape[-1]
+        sizes = {"n": queries.shape[-2], "m": keys.shape[-2], "d_v": values.shape[-1], "B": queries.shape[0]}
+        scores = queries @ turned / (sizes.get(root, heads * d) if fault == "root" else d) ** 0.5
         allowed = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand(scores.shape)
         if fault == "fill":
             weights = scores.masked_fill(~allowed, number).softmax(-1)
@@ -329,9 +337,9 @@ def make_attention(fault, number):
     return attention
 
 
-def verdict_on(diagnose: Callable, fault: str, number: float) -> str:
-    """What the reader's `diagnose` says of one attention function."""
-    told = call(diagnose, place(make_attention, beside=diagnose)(fault, number))
+def verdict_on(diagnose: Callable, *kind: str | float) -> str:
+    """What the reader's `diagnose` says of one attention function, that of `make_attention(*kind)`."""
+    told = call(diagnose, place(make_attention, beside=diagnose)(*kind))
     expect(told is not None, Common.NO_RETURN, "diagnose", expected=f"one of {', '.join(FAULTS)}", got="None")
     known = isinstance(told, str) and told in FAULTS
     expect(known, m.diagnose.NO_NAME, "diagnose", expected=f"one of {', '.join(FAULTS)}", got=repr(told)[:40])
@@ -367,7 +375,7 @@ def diagnose(function: Callable) -> None:
 
 @visible(
     "the two tiles of the text, other tile sizes, and the error for tile 0",
-    graded="other cases, gradients, dtypes and devices",
+    graded="other cases, gradients and dtypes",
 )
 def attention_in_tiles(function: Callable) -> None:
     """One query, three keys with scores 0, ln 2 and ln 5, and values 8, 4 and 8."""
@@ -395,6 +403,7 @@ def attention_in_tiles(function: Callable) -> None:
         result = call(function, queries, keys, values, tile)
         expect_close(result, right, f"the output with tile {tile}", otherwise=m.attention_in_tiles.ROOT_OF_TILE)
     expect_raises(ValueError, lambda: function(queries, keys, values, 0), "tile 0")
+    expect_device(function, {"queries": queries, "keys": keys, "values": values, "tile": 2})
 
 
 @visible(
@@ -441,7 +450,7 @@ def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tens
 
     rows, n, length = queries.shape[:-1].numel(), queries.shape[-2], keys.shape[-2]
     vectors = {queries.shape[-1], values.shape[-1]}
-    one_key = keys[..., :1, :].numel()
+    one_key, with_ones = keys[..., :1, :].numel(), [length, values.shape[-1] + 1]  # values that count as they add up
     widest, most, read, alive = 0, 0, 0, []
     base = keys.untyped_storage().data_ptr()
 
@@ -460,7 +469,7 @@ def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tens
                 if n in sizes or rows in sizes:
                     widest = max([widest, *(s for s in sizes if s not in (n, rows, queries.shape[0]))])
                     alive.append((weakref.ref(one), one.untyped_storage().data_ptr(), one.numel() // rows))
-                elif length in sizes and not vectors & set(sizes):
+                elif length in sizes and not filled and not vectors & set(sizes) and sizes[-2:] != with_ones:
                     widest = max(widest, length)  # one query's row of scores over all keys
             alive = [entry for entry in alive if entry[0]() is not None]
             most = max(most, sum({storage: columns for _, storage, columns in alive}.values()))

@@ -26,6 +26,11 @@ def shares(out):
     return {kind.strip(): float(w) for kind, w in re.findall(r"^(.+?)\s+(\d\.\d\d) ", out["all-looks"], re.MULTILINE)}
 
 
+def controls(out):
+    """For words of one piece and two temperatures how much Tor looks at itself, the subject, its article, Tor's own."""
+    return {line.split(":")[0].strip(): numbers(line.split(":")[1]) for line in out["looks-control"].splitlines()}
+
+
 CLAIMS = [
     Claim("exp", "The scores cancel, the sum is zero", lambda out: "inf" in out["divide-by-sum"]),
     Claim("overflow", "The computer says `nan`", lambda out: "nan" in out["shift"]),
@@ -36,8 +41,8 @@ CLAIMS = [
     ),
     Claim(
         "neighbours-reading",
-        "*two* finds other numbers",
-        lambda out: {"three", "four"} <= set(fits(out, "neighbours", "two")),
+        "*two* finds other words of quantity",
+        lambda out: set(fits(out, "neighbours", "two")[1:]) <= {"three", "four", "five", "many", "several", "few"},
     ),
     Claim(
         "neighbours-reading",
@@ -102,13 +107,35 @@ CLAIMS = [
         lambda out: (shares(out)["the subject"], shares(out)["its article"]) == (0.15, 0.08),
     ),
     Claim(
+        "looks-control-reading",
+        "A subject of a single piece gets 0.10, as much as the article before it",
+        lambda out: [round(share, 2) for share in controls(out)["words of one piece"]] == [0.43, 0.10, 0.10, 0.08],
+    ),
+    Claim(
+        "looks-control-reading",
+        "0.43 at 1, 0.77 at one half, 0.18 at 4",
+        lambda out: [round(controls(out)[f"temperature {t}"][0], 2) for t in ("0.5", "4")] == [0.77, 0.18],
+    ),
+    Claim(
+        "looks-control-reading",
+        "The order of these four stays the same at all three temperatures",
+        lambda out: all(
+            row == sorted(row, reverse=True)
+            for row in (
+                controls(out)["temperature 0.5"],
+                controls(out)["temperature 4"],
+                [shares(out)[k] for k in ("the word itself", "the subject", "the subject's article", "its article")],
+            )
+        ),
+    ),
+    Claim(
         "real-loud-reading",
         "By a factor of about five",
         lambda out: 4 < numbers(out["real-loud"])[1] / numbers(out["real-loud"])[0] < 6.5,
     ),
     Claim(
         "real-loud-reading",
-        "Only a few of the words fit another one better than themselves, and those are quiet ones",
+        "Only a few of the words fit another word better than they fit themselves, and those are quiet ones",
         lambda out: (
             numbers(out["real-loud"])[3] < 0.1 * numbers(out["real-loud"])[4]
             and numbers(out["real-loud"])[5] < 0.75 * numbers(out["real-loud"])[2]
