@@ -1,22 +1,20 @@
 // What a sentence goes through before the translator reads it, and what is said to the reader on the way.
 
+import { ask, awaitModel } from "./ask.js";
 import { h } from "./dom.js";
 import { makeTranslator, sourceTokens } from "./translate.js";
-import { unpackModel } from "./weights.js";
 
 const MOST_WORDS = 60;
 
+/** A field for a German sentence, as `ask` makes it. */
+export function askForGerman(sentences, act) {
+  return ask("German", "Translate", { lang: "de", maxlength: 5000 }, sentences, act);
+}
+
 /** Load the translator and say so; null, and a line that says why, if it does not come. */
 export async function loadTranslator(loadModel, status) {
-  status.textContent = "The translator is on its way … If it does not arrive, run this cell again.";
-  try {
-    const model = makeTranslator(await unpackModel(await loadModel()));
-    status.textContent = "";
-    return model;
-  } catch (error) {
-    status.textContent = `The translator could not be loaded: ${error.message}.`;
-    return null;
-  }
+  const model = await awaitModel("translator", loadModel, status);
+  return model && makeTranslator(model);
 }
 
 /**
