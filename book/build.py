@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
 from sphinx.cmd.build import build_main
@@ -75,6 +76,7 @@ def main(folder: Path = BOOK / "_build") -> int:
         text = page.read_text(encoding="utf-8")
         text = text.replace(' aria-label="Toggle hidden content"', "")
         page.write_text(INLINE_MATH.sub(TOGETHER, text), encoding="utf-8")
+    write_texts(site)
     if status == 0:
         print(f"The book is ready: open {site / 'index.html'}")
     return status
@@ -141,6 +143,28 @@ def write_scripts(folder: Path, models: set[str]) -> None:
         # From a file a page may load scripts only, so the model is text: base85 adds a quarter, base64 a third.
         packed = base64.b85encode(pack_model(*find_model(name))).decode()
         (folder / f"{name}.js").write_text(f'liveModel("{name}", "{packed}");\n', encoding="utf-8")
+
+
+def write_texts(site: Path) -> None:
+    """Write the texts that the search quotes, as a script, since a page from a file may not read other pages.
+
+    Args:
+        site: the pages; the script, in its static files, has for each a list of pairs: the id of a section, and its
+            text without its subsections and without what is folded.
+    """
+    texts = {page.relative_to(site).as_posix(): _sections(page) for page in sorted(site.glob("**/*.html"))}
+    packed = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
+    (site / "_static/texts.js").write_text(f"globalThis.bookTexts = {packed};\n", encoding="utf-8")
+
+
+def _sections(page: Path) -> list[tuple[str, str]]:
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "lxml")
+    for unseen in soup.select("details, script, style, .headerlink"):
+        unseen.decompose()
+    for box in soup.select("dt, dd, td, th, li, p"):
+        box.append(" ")  # or its last word would run into what follows
+    inner_first = [section.extract() for section in reversed(soup.select("article section"))]
+    return [(str(section.get("id")), " ".join(section.get_text().split())) for section in reversed(inner_first)]
 
 
 def figure_place(figure: str, data: dict, alt: str, still: str = "") -> str:

@@ -32,3 +32,4 @@ html_js_files = ["book.js", "live.js"]
 html_copy_source = False  # a copy of the source would show every solution
 html_show_copyright = False
 html_use_index = False
+html_show_search_summary = False  # Sphinx would fetch every page that it quotes; book.js quotes without

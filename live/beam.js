@@ -1,56 +1,29 @@
 // Chapter 10: a beam search on a sentence that the reader types, drawn as a tree, beside greedy decoding.
 
-import { button, h, number, slider } from "./lib/dom.js";
-import { loadTranslator, readSentence } from "./lib/sentence.js";
+import { h, number, slider } from "./lib/dom.js";
+import { askForGerman, loadTranslator, readSentence } from "./lib/sentence.js";
 import { beamSearch, greedyDecode, targetText } from "./lib/translate.js";
 import { drawTree } from "./lib/tree.js";
+
+const EXAMPLES = ["Ein Mann schläft auf einem Sofa.", "Eine Gruppe von Männern lädt Baumwolle auf einen Lastwagen."];
 
 /**
  * @param {HTMLElement} element - where to.
  * @param {{examples: ?string[], beam: ?number, loadModel: function(): Promise<Uint8Array>}} data
  */
 export async function render(element, data) {
+  let model = null;
   const settings = { beam: data.beam ?? 3, penalty: 0.6, reward: 0 };
   const setting = (name) => (value) => {
     settings[name] = value;
     search();
   };
-  const input = h("input", { type: "text", lang: "de", maxlength: 5000, "aria-label": "A German sentence" });
-  const status = h("p", { class: "live-status", role: "status" });
+  const { input, status, form, examples } = askForGerman(data.examples ?? EXAMPLES, search);
   const result = h("div");
-  const examples = data.examples ?? [
-    "Ein Mann schläft auf einem Sofa.",
-    "Eine Gruppe von Männern lädt Baumwolle auf einen Lastwagen.",
-  ];
-  input.value = examples[0];
 
   element.append(
-    h(
-      "form",
-      {
-        class: "live-form",
-        onsubmit: (event) => {
-          event.preventDefault();
-          search();
-        },
-      },
-      h("label", {}, h("span", {}, "German"), input),
-      h("button", { type: "submit" }, "Translate"),
-    ),
-    h(
-      "div",
-      { class: "live-examples" },
-      examples.map((text) =>
-        button(
-          text,
-          () => {
-            input.value = text;
-            search();
-          },
-          { lang: "de" },
-        ),
-      ),
-    ),
+    form,
+    examples,
     h(
       "div",
       { class: "live-controls" },
@@ -71,7 +44,7 @@ export async function render(element, data) {
     status,
     result,
   );
-  const model = await loadTranslator(data.loadModel, status);
+  model = await loadTranslator(data.loadModel, status);
 
   function search() {
     const source = model && readSentence(model, input.value, status);

@@ -1,10 +1,10 @@
 // Chapter 11: the caption model writes in the page; temperature, top-k and top-p decide how bold it is.
 
+import { ask, awaitModel } from "./lib/ask.js";
 import { button, h, number, percent, pieceText, slider } from "./lib/dom.js";
 import { allowedTokens, draw, languageStep, seeded } from "./lib/language.js";
 import { decode, encode } from "./lib/sentencepiece.js";
 import { BOS, EOS } from "./lib/translate.js";
-import { unpackModel } from "./lib/weights.js";
 
 const MOST = 40; // tokens of a caption
 const SHOWN = 8; // tokens in the list of the next ones
@@ -14,43 +14,29 @@ const SHOWN = 8; // tokens in the list of the next ones
  * @param {{prompts: ?string[], loadModel: function(): Promise<Uint8Array>}} data - beginnings to click, the model's file.
  */
 export async function render(element, data) {
-  const prompts = data.prompts ?? ["A man", "Two dogs", "A little girl in a"];
   const rules = { temperature: 0.8, topK: 0, topP: 1 };
   let [model, seed] = [null, 1];
-  const input = h("input", { type: "text", lang: "en", maxlength: 2000, value: prompts[0] });
-  const status = h("p", { class: "live-status", role: "status" });
+  const { input, status, form, examples } = ask(
+    "Beginning of a caption",
+    "Write",
+    { lang: "en", maxlength: 2000 },
+    data.prompts ?? ["A man", "Two dogs", "A little girl in a"],
+    write,
+  );
   const [written, next] = [h("ol", { "aria-live": "polite" }), h("div")];
   const set = (name) => (value) => {
     rules[name] = value;
     write();
   };
+  examples.append(
+    button("Draw anew", () => {
+      seed += 1;
+      write();
+    }),
+  );
   element.append(
-    h(
-      "form",
-      {
-        class: "live-form",
-        onsubmit: (event) => {
-          event.preventDefault();
-          write();
-        },
-      },
-      h("label", {}, h("span", {}, "Beginning of a caption"), input),
-      h("button", { type: "submit" }, "Write"),
-    ),
-    h(
-      "div",
-      { class: "live-examples" },
-      prompts.map((text) =>
-        button(text, () => {
-          input.value = text;
-          write();
-        }),
-      ),
-      button("Draw anew", () => {
-        seed += 1;
-        write();
-      }),
-    ),
+    form,
+    examples,
     h(
       "div",
       { class: "live-controls" },
@@ -67,13 +53,7 @@ export async function render(element, data) {
     written,
     next,
   );
-  status.textContent = "The caption model is on its way … If it does not arrive, run this cell again.";
-  try {
-    model = await unpackModel(await data.loadModel());
-  } catch (error) {
-    status.textContent = `The caption model could not be loaded: ${error.message}.`;
-    return;
-  }
+  model = await awaitModel("caption model", data.loadModel, status);
   write();
 
   function write() {

@@ -1,7 +1,7 @@
 // Chapter 00 and the first page of the book: the finished translator, and everything it looks at.
 
 import { arrowKeys, button, h, heat, menu, number, percent, pieceText, slider, tick } from "./lib/dom.js";
-import { loadTranslator, pieceRow, readSentence, sourcePieces } from "./lib/sentence.js";
+import { askForGerman, loadTranslator, pieceRow, readSentence, sourcePieces } from "./lib/sentence.js";
 import { beamSearch, EOS, greedyDecode, greedySteps, targetText } from "./lib/translate.js";
 import { drawTree } from "./lib/tree.js";
 
@@ -19,7 +19,6 @@ const MOST = 60; // tokens of a translation
  * @param {{examples: ?string[], loadModel: function(): Promise<Uint8Array>}} data - sentences to click, the model's file.
  */
 export async function render(element, data) {
-  const examples = data.examples ?? EXAMPLES;
   let model = null;
   let source = null;
   let steps = []; // what each step of greedy decoding took and where it looked
@@ -27,8 +26,7 @@ export async function render(element, data) {
   let [layer, head] = [0, -1]; // head -1: the mean of all
   let [beam, run] = [3, 0];
 
-  const input = h("input", { type: "text", lang: "de", maxlength: 5000, value: examples[0] });
-  const status = h("p", { class: "live-status", role: "status" });
+  const { input, status, form, examples } = askForGerman(data.examples ?? EXAMPLES, translate);
   const english = arrowKeys(h("div", { class: "live-english" }));
   const plain = h("p", { class: "live-translation", lang: "en", "aria-live": "polite" });
   const compared = h("p", { class: "live-compared" });
@@ -39,37 +37,7 @@ export async function render(element, data) {
     clearTimeout(waiting);
     waiting = setTimeout(translate, 500);
   });
-  element.append(
-    h(
-      "form",
-      {
-        class: "live-form",
-        onsubmit: (event) => {
-          event.preventDefault();
-          translate();
-        },
-      },
-      h("label", {}, h("span", {}, "German"), input),
-      h("button", { type: "submit" }, "Translate"),
-    ),
-    h(
-      "div",
-      { class: "live-examples" },
-      examples.map((text) =>
-        button(
-          text,
-          () => {
-            input.value = text;
-            translate();
-          },
-          { lang: "de" },
-        ),
-      ),
-    ),
-    status,
-    plain,
-    compared,
-  );
+  element.append(form, examples, status, plain, compared);
   model = await loadTranslator(data.loadModel, status);
   if (!model) return;
   buildControls();

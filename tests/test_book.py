@@ -1,17 +1,13 @@
 """The web book: built without a warning, read without a network, and silent about what is folded."""
 
 import base64
-import http.server
 import importlib.util
 import io
 import re
 import runpy
 import shutil
-import socketserver
 import subprocess
 import sys
-import threading
-from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -247,31 +243,25 @@ def test_the_first_page_translates_from_a_file_and_can_be_filmed(site, browser, 
     assert (tmp_path / "film.gif").stat().st_size < 500_000
 
 
-def test_the_search_quotes_nothing_that_is_folded(site, browser):
-    with socketserver.TCPServer(("127.0.0.1", 0), partial(QuietHandler, directory=site)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_address[1]}"
-        page = browser.new_page()
-        page.goto(f"{address}/chapters/01_weighted_averages/weighted_averages.html")
+def test_the_search_quotes_from_files_and_nothing_that_is_folded(site, browser):
+    with browser.new_context(offline=True) as context:
+        page, errors = context.new_page(), []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.goto((site / "chapters/01_weighted_averages/weighted_averages.html").as_uri())
         folded_only = page.evaluate(FOLDED_ONLY)
-        page.goto(f"{address}/search.html?q={folded_only[0]}")
-        result = page.locator("#search-results li", has_text="Weighted averages")
+        page.goto(f"{(site / 'search.html').as_uri()}?q={folded_only[0]}")
+        chapter = page.get_by_role("link", name="Weighted averages")
+        result = page.locator("#search-results li").filter(has=chapter)
         result.locator(".context").wait_for()
         assert len(folded_only) > 3
         assert folded_only[0] not in result.inner_text().lower()
 
-        page.goto(f"{address}/search.html?q=average")  # what is not folded is quoted
-        result = page.locator("#search-results li", has_text="Weighted averages").first
-        result.locator(".context", has_text="average").wait_for()
-        page.close()
-        server.shutdown()
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Serves the book; a browser does not let a page that is a file read other files, which excerpts need."""
-
-    def log_message(self, *_):
-        pass
+        page.goto(f"{(site / 'search.html').as_uri()}?q=average")  # what is not folded is quoted
+        result.first.locator(".context .highlighted", has_text="average").first.wait_for()
+        page.locator(".search-summary", has_text="Search finished").wait_for()
+        assert page.locator("#search-results li").count() == page.locator("#search-results li .context").count()
+        assert errors == []
 
 
 # Whether all that scrolls sideways can be reached by keys, which takes the page a moment after a change of its size.

@@ -82,11 +82,11 @@ def browser():
 @pytest.fixture(scope="module")
 def page(browser, tmp_path_factory):
     """A page from a file, with the translator's modules and its weights."""
-    names = {"weights": "weights", "subwords": "sentencepiece", "translate": "translate", "language": "language"}
+    names = {name: name for name in ("weights", "translate", "language", "sentence")} | {"subwords": "sentencepiece"}
     script = bundle({name: LIVE / f"lib/{file}.js" for name, file in names.items()})
     packed = base64.b64encode(pack_model(*find_model("translator"))).decode()
     script += f'const packed = Uint8Array.from(atob("{packed}"), (c) => c.charCodeAt(0));\n'
-    script += "globalThis.t = { weights, subwords, translate, language };\n"
+    script += "globalThis.t = { weights, subwords, translate, language, sentence };\n"
     script += "weights.unpackModel(packed).then((m) => (globalThis.model = translate.makeTranslator(m)));\n"
     file = tmp_path_factory.mktemp("live") / "page.html"
     file.write_text(f'<!doctype html><meta charset="utf-8"><script type="module">\n{script}</script>', encoding="utf-8")
@@ -439,6 +439,32 @@ def test_beam_and_sampling_answer_kindly_too(light, name, button, empty, long):
         playwright.expect(place.locator(".live-status")).to_contain_text(line)
         assert place.locator("img").count() == 0 and "Hund" not in place.locator("b").all_inner_texts()
     assert errors == []
+
+
+@pytest.mark.parametrize("name", ["translator", "beam"])
+def test_english_is_translated_and_told_apart(light, name):
+    page, errors = light
+    place = page.locator(f"[data-figure={name}]")
+    field, translate = place.locator("input[type=text]"), place.get_by_role("button", name="Translate")
+    field.fill("Two dogs are running on a beach.")
+    translate.click()
+    playwright.expect(place.locator(".live-status")).to_contain_text("looks like English")
+    playwright.expect(place.locator("li").first).to_be_visible()
+    field.fill("Ein Hund mag The Who.")
+    translate.click()
+    playwright.expect(place.locator(".live-status")).to_be_empty()
+    assert errors == []
+
+
+def test_no_german_caption_is_taken_for_english(page):
+    def taken(texts):
+        return page.evaluate("texts => texts.filter(t.sentence.looksEnglish)", texts)
+
+    captions = {language: caption_lines(ROOT / "data/sample", f"train.{language}") for language in ("de", "en")}
+    assert taken(captions["de"]) == []
+    assert len(taken(captions["en"])) > 0.98 * len(captions["en"])
+    loans = ["Das Team trägt coole T-Shirts.", "Teenager hören The Who im Radio.", "Die Band spielt Jazz in Berlin."]
+    assert taken([*loans, "Hund", "", "man in a hat"]) == ["man in a hat"]
 
 
 def test_a_head_is_switched_off_by_the_reader(light, model):

@@ -24,8 +24,8 @@ from autograder.course.chapter_grader import GradeChapter
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
 from autograder.course.generate import synchronise
-from autograder.course.hand_ins import HandIn, is_plain_file, read_timestamp
-from autograder.course.receipts import Receipt, folder_of, read_receipt, write_receipt
+from autograder.course.hand_ins import HandIn, find_hand_ins, is_plain_file, read_timestamp, submitted_folder
+from autograder.course.receipts import Receipt, folder_of, read_receipt, read_receipts, write_receipt
 from autograder.course.spread import grade_jobs
 from autograder.isolation.sandbox import refusal, why_not_sandboxed
 from autograder.job import Job, Outcome, ungraded
@@ -104,6 +104,26 @@ def grade_class(
         jobs = {h: replace(models[h.chapter], submission=h.path) for h in todo}
         for hand_in, outcome in grade_jobs(jobs, workers, scheduler):
             yield _write(nbgrader, book, hand_in, outcome, todo[hand_in], course.solution(hand_in.chapter))
+
+
+def outdated(course: Course, nbgrader: NbGrader) -> list[HandIn]:
+    """The hand-ins whose marks `autograder grade` would not keep: new or changed ones, and those whose checks changed.
+
+    Each is looked for where it lay when it was graded; new ones where `nbgrader_config.py` says.
+    """
+    settings = GradeChapter(parent=nbgrader)
+    found = []
+    for chapter in course.chapters:
+        graded = {student: receipt.submitted for student, receipt in read_receipts(nbgrader, chapter)}
+        version = _version(course, chapter, settings.job(course.solution(chapter), course.solution(chapter)))
+        default = str(submitted_folder(nbgrader).resolve())
+        for folder in filter(Path.is_dir, map(Path, sorted({default, *filter(None, graded.values())}))):
+            for one in find_hand_ins(folder, [chapter]):
+                here = (graded.get(one.student) or default) == str(folder)
+                judged = _digest(one.refused.encode()) if one.refused else _fingerprint(version, one.path)
+                if here and not _kept(nbgrader, one, judged):
+                    found.append(one)
+    return found
 
 
 def _refuse(course: Course, nbgrader: NbGrader, book: Gradebook, hand_in: HandIn) -> Marked:

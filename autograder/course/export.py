@@ -9,15 +9,18 @@ from nbgrader.api import Assignment, Gradebook, Student
 from nbgrader.plugins import CsvExportPlugin, ExportPlugin
 
 from autograder.course import gradebook
+from autograder.course.batch import outdated
 from autograder.course.curriculum import Course
 from autograder.course.files import replace_table
 from autograder.course.standing import Standing, refresh_penalties, standings
 from autograder.course.students import sections
-from autograder.plain import cell
+from autograder.plain import cell, plain
+
+_NAMED = 5  # how many cases a line names
 
 
 def run(course: Course, to: Path | None) -> None:
-    """Write `grades.csv`, `canvas.csv` and `moodle.csv`.
+    """Write `grades.csv`, `canvas.csv` and `moodle.csv`; say which marks have changed since the last time.
 
     Args:
         course: the course, with its solutions.
@@ -27,6 +30,7 @@ def run(course: Course, to: Path | None) -> None:
     folder = to or course.classroom
     folder.mkdir(parents=True, exist_ok=True)
     plugins = {"grades.csv": CsvExportPlugin, "canvas.csv": CanvasExport, "moodle.csv": MoodleExport}
+    former = _exported(folder / "canvas.csv")
     with gradebook.open_gradebook(nbgrader) as book:
         refresh_penalties(nbgrader, book)
         for name, plugin in plugins.items():
@@ -38,6 +42,32 @@ def run(course: Course, to: Path | None) -> None:
         waiting = sum(one.to_mark > 0 for one in standing.values())
     if waiting:
         print(f"autograder: {waiting} submissions still hold answers to mark by hand", file=sys.stderr)
+    now = {(str(cell(student)), chapter): one.mark for (student, chapter), one in standing.items()}
+    changes = [
+        f"{student} {chapter} {former[student, chapter]:g} → {mark:g}"
+        for (student, chapter), mark in sorted(now.items())
+        if former.get((student, chapter), mark) != mark
+    ]
+    _tell("marks that differ from the last export", changes)
+    left = [f"{plain(one.student)} {one.chapter.folder}" for one in outdated(course, nbgrader)]
+    _tell("submissions that are not graded as they or their checks are now; `autograder grade` does it", left)
+
+
+def _tell(what: str, cases: list[str]) -> None:
+    if cases:
+        more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+        print(f"autograder: {what} ({len(cases)}): {', '.join(cases[:_NAMED])}{more}", file=sys.stderr)
+
+
+def _exported(file: Path) -> dict[tuple[str, str], float]:
+    """The marks of an earlier `canvas.csv`, by student and chapter; none if there is no such table."""
+    try:
+        with file.open(newline="", encoding="utf-8") as table:
+            rows = list(csv.DictReader(table))
+        columns = list(rows[0])[5:] if rows else []
+        return {(row["SIS User ID"], name): float(row[name]) for row in rows[1:] for name in columns if row[name]}
+    except (OSError, ValueError, KeyError, TypeError, csv.Error):  # or a spreadsheet has saved it in its own way
+        return {}
 
 
 def _add_columns(file: Path, standing: dict[tuple[str, str], Standing], section: dict[str, str]) -> None:

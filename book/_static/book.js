@@ -1,12 +1,25 @@
-// The search page quotes from the pages it finds. It should not quote a solution that is still folded.
+// The search page quotes from the pages it finds. It may fetch none where the book is opened as files, so what can be quoted is a
+// script, in which nothing is folded: book/build.py writes it.
 document.addEventListener("DOMContentLoaded", () => {
-  if (typeof Search === "undefined") return;
-  const toText = Search.htmlToText;
-  Search.htmlToText = (html, anchor) => {
-    const page = new DOMParser().parseFromString(html, "text/html");
-    page.querySelectorAll("details").forEach((folded) => folded.remove());
-    return toText(page.documentElement.outerHTML, anchor);
+  const results = document.getElementById("search-results");
+  if (!results) return;
+  const [, words, , marked] = Search._parseQuery(new URLSearchParams(location.search).get("q") ?? "");
+  Search.htmlToText = (page, anchor) => {
+    const parts = bookTexts[page] ?? [];
+    return (anchor ? parts.filter(([id]) => id === anchor) : parts).map(([, text]) => text).join(" ");
   };
+  const quote = (found) => {
+    const [page, anchor] = found.querySelector("a").getAttribute("href").split("#");
+    found.append(Search.makeSearchSummary(page, words, anchor) ?? "");
+    for (const word of marked) _highlightText(found, word, "highlighted");
+  };
+  const start = () => {
+    results.querySelectorAll("li").forEach(quote);
+    new MutationObserver((changes) => {
+      for (const one of changes.flatMap((change) => [...change.addedNodes])) if (one.tagName === "LI") quote(one);
+    }).observe(results, { childList: true, subtree: true });
+  };
+  document.head.append(Object.assign(document.createElement("script"), { src: "_static/texts.js", onload: start }));
 });
 
 // What scrolls in its own box can be reached by keys, too. The theme sees to code and tables, whenever the window changes its

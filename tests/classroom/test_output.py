@@ -168,6 +168,23 @@ def test_export_writes_what_lmss_import(graded, tmp_path):
     ]
 
 
+def test_export_says_what_has_changed_and_what_is_not_graded(course, graded, hand_in):
+    shown = run("export")
+    assert "differ" not in shown and "not graded" not in shown
+    hand_in("ben", "01_numbers", double="return 2 * x", halve="return x / 2")
+    hand_in("cem", "02_words", shout="return text")
+    shown = run("export")
+    assert "not graded" in shown and "(2): ben 01_numbers, cem 02_words\n" in shown
+    run("grade", "--workers", 1)
+    shown = run("export")
+    assert "differ from the last export (1): ben 01_numbers 0 → 3\n" in shown and "not graded" not in shown
+    assert "differ" not in run("export")
+
+    solution = course.solution(course.find("02"))
+    solution.write_text(solution.read_text().replace("'capitals'", "'capital letters'"))  # a check has changed
+    assert ": ada 02_words, cem 02_words\n" in run("export")
+
+
 def test_the_example_class_gets_the_marks_that_it_should(course, monkeypatch):
     on_record = {
         "01_numbers": [
