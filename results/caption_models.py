@@ -224,7 +224,7 @@ def train(model: nn.Module, name: str, data: dict, recipe: dict, seed: int) -> d
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             losses += loss.item()
-        valid = surprises(model, data["valid"]).sum() / data["pieces"]
+        valid = float(surprises(model, data["valid"]).sum()) / data["pieces"]
         history.append([round(losses / len(order), 4), round(valid, 4)])
         print(f"\nlosses {history[-1]}, {read()['processor_seconds']} processor seconds", file=sys.stderr, flush=True)
     return read() | {"history": history}
@@ -257,7 +257,7 @@ def run(name: str, seed: int, root: Path, data: dict) -> dict:
         drop_while_training(model, recipe["dropout"])
     spent = train(model, name, data, recipe, seed)
     found = surprises(model, data["valid"])
-    loss = found.sum()
+    loss = float(found.sum())
     kept = {"state": model.state_dict(), "history": spent["history"], "surprises": torch.from_numpy(found)}
     save(kept, state_path(root, name, seed))
     return {
@@ -317,7 +317,7 @@ def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
     if not path.exists():
         raise FileNotFoundError("the large model is not trained yet: run --models shipped --seeds 0 first")
     kept = torch.load(path, weights_only=True)
-    runs = [run for run in read_runs() if run["experiment"] == EXPERIMENT]
+    runs = [run for run in read_runs() if run["experiment"] == EXPERIMENT and "kind" not in run]
     settings = {key: LARGE[key] for key in ("dim", "heads", "depth", "hidden")}
     content = {
         "settings": {"vocab_size": PIECES} | settings,
