@@ -4,6 +4,7 @@
 the same place: the outputs of the notebook that the engine returns, read by nbgrader's `determine_grade`.
 """
 
+import os
 import tempfile
 from dataclasses import fields
 from pathlib import Path
@@ -48,6 +49,10 @@ def use_engine(c: Config, grade: str = "autograder.nbgrader.GradeSubmission") ->
     ]
     # What students wrote is shown on pages, and does nothing there: no script of theirs, no markup that acts.
     c.HTMLExporter.filters = {"markdown2html": "autograder.pages.markdown"}
+    # Formgrader's own settings win over those of a template's folder, but not over where Jupyter looks for templates.
+    ours = str(Path(__file__).parent / "jupyter")
+    others = [place for place in os.environ.get("JUPYTER_PATH", "").split(os.pathsep) if place not in ("", ours)]
+    os.environ["JUPYTER_PATH"] = os.pathsep.join([ours, *others])
 
 
 class SubmissionExporter(NotebookExporter):

@@ -93,6 +93,7 @@ def test_a_wrong_value_is_a_card_with_heat_maps_and_the_likely_mistake(outputs):
     maps, error = outputs[2]
     assert maps.data["text/html"].count("<table") == 2
     assert error.ename == "CheckFailed"
+    assert error.traceback[0].startswith("\x1b[1m✗ "), "in the page's own colour, which reads in light and dark"
     assert error.traceback[1] == "\x1b[1meverything is <twice> as large\x1b[0m"
     assert error.traceback[2].startswith("the result should be ")
     assert "visible.py" not in text(error) and "checks.py" not in text(error)

@@ -32,7 +32,8 @@ class CheckFailed(AssertionError):
         self.finding = finding
         told = [first] * bool(first)
         told += [f"\x1b[1m{finding.says}\x1b[0m"] * bool(finding.says) + [finding.fact] * bool(finding.fact)
-        self._card = [f"\x1b[1;31m✗ {exercise}\x1b[0m", *told, *_own_frames(error)]
+        # Bold and not red: on what JupyterLab lays behind an error, red cannot be read in the dark.
+        self._card = [f"\x1b[1m✗ {exercise}\x1b[0m", *told, *_own_frames(error)]
 
     def _render_traceback_(self) -> list[str]:
         return self._card
