@@ -22,10 +22,10 @@ export function lineChart(label, names, lines, scale, mark = null) {
   return h(
     "svg",
     { class: "live-chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
-    scale.ticks.map(({ at, text }) => [
+    scale.ticks.flatMap(({ at, text }) => [
       h("line", { class: "grid", x1: left, x2: width - right, y1: toY(at), y2: toY(at) }),
       h("text", { x: left - 6, y: toY(at) + 4, "text-anchor": "end" }, text),
-    ]).flat(),
+    ]),
     xTicks.map((x) => h("text", { x: toX(x), y: height - bottom + 19, "text-anchor": "middle" }, String(x))),
     h("text", { x: (left + width) / 2, y: height - 8, "text-anchor": "middle" }, names.x),
     h("text", { x: -(height - bottom) / 2, y: 15, "text-anchor": "middle", transform: "rotate(-90)" }, names.y),

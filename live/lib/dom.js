@@ -2,7 +2,19 @@
 // so nothing that a reader types is read as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SVG_TAGS = new Set(["svg", "g", "rect", "circle", "line", "path", "polygon", "polyline", "text", "title", "tspan"]);
+const SVG_TAGS = new Set([
+  "svg",
+  "g",
+  "rect",
+  "circle",
+  "line",
+  "path",
+  "polygon",
+  "polyline",
+  "text",
+  "title",
+  "tspan",
+]);
 
 /**
  * Make an element.
@@ -15,7 +27,8 @@ export function h(tag, attributes = {}, ...children) {
   const element = SVG_TAGS.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
+    else if (value !== false && value !== null && value !== undefined)
+      element.setAttribute(name, value === true ? "" : value);
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return element;
@@ -35,7 +48,11 @@ export function slider(name, { min, max, step, value }, tell, onchange) {
 
 /** A menu with its name: `{row, input}`. `options` are texts; `onchange` gets the number of the chosen one. */
 export function menu(name, options, chosen, onchange) {
-  const input = h("select", { onchange: () => onchange(input.selectedIndex) }, options.map((text) => h("option", {}, text)));
+  const input = h(
+    "select",
+    { onchange: () => onchange(input.selectedIndex) },
+    options.map((text) => h("option", {}, text)),
+  );
   input.selectedIndex = chosen;
   return { row: h("label", { class: "live-menu" }, h("span", {}, name), input), input };
 }
@@ -70,7 +87,10 @@ export function percent(weight) {
 
 /** A number with a sign that can be read, and a fixed count of digits. */
 export function number(value, digits = 2) {
-  return value.toFixed(digits).replace("-", "−").replace(/^−(0(\.0+)?)$/, "$1");
+  return value
+    .toFixed(digits)
+    .replace("-", "−")
+    .replace(/^−(0(\.0+)?)$/, "$1");
 }
 
 /**
@@ -83,7 +103,12 @@ export function number(value, digits = 2) {
  * @param {?function(number, number): object} attributes - further attributes of a cell.
  */
 export function weightTable(caption, rows, columns, weights, attributes = () => ({})) {
-  const head = h("tr", {}, h("td"), columns.map((word) => h("th", { scope: "col" }, h("span", {}, word))));
+  const head = h(
+    "tr",
+    {},
+    h("td"),
+    columns.map((word) => h("th", { scope: "col" }, h("span", {}, word))),
+  );
   const body = rows.map((word, i) => {
     const cells = weights[i].map((weight, j) => {
       const text = weight >= 0.005 ? Math.round(100 * weight) : "";
@@ -91,7 +116,13 @@ export function weightTable(caption, rows, columns, weights, attributes = () => 
     });
     return h("tr", {}, h("th", { scope: "row" }, word), cells);
   });
-  const table = h("table", { class: "live-weights", style: labelRoom(columns) }, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body));
+  const table = h(
+    "table",
+    { class: "live-weights", style: labelRoom(columns) },
+    h("caption", {}, caption),
+    h("thead", {}, head),
+    h("tbody", {}, body),
+  );
   return h("div", { class: "live-scroll", tabindex: 0, role: "region", "aria-label": caption }, table);
 }
 

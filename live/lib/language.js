@@ -13,7 +13,10 @@ export function rmsNorm(x, { weight }, eps = 1e-6) {
 export function swiGlu(x, { gate, up, down }) {
   const opened = linear(x, gate).map((value) => value / (1 + Math.exp(-value)));
   const raised = linear(x, up);
-  return linear(opened.map((value, i) => value * raised[i]), down);
+  return linear(
+    opened.map((value, i) => value * raised[i]),
+    down,
+  );
 }
 
 /** `rotate`, in each head for itself: features 2k and 2k + 1 turn by position · base^(-2k / size). `(d,) → (d,)` */
@@ -80,7 +83,11 @@ export function allowedTokens(logits, { temperature, topK, topP }) {
 /** Draw one of the allowed tokens; `random` gives a number from 0 to 1. */
 export function draw(allowed, random) {
   let left = random();
-  return (allowed.find((one) => (left -= one.probability) < 0) ?? allowed.at(-1)).token;
+  for (const one of allowed) {
+    left -= one.probability;
+    if (left < 0) return one.token;
+  }
+  return allowed.at(-1).token;
 }
 
 /** Random numbers from 0 to 1 that a seed determines (Mulberry32). */

@@ -7,10 +7,12 @@ import { makeTranslator, sourceTokens } from "./translate.js";
 const MOST_WORDS = 60;
 
 // Words that bind a sentence together in one of the two languages and hardly occur in the other: not "in", "an", "die", "was".
-const ENGLISH = listed(`the a of and is are his he she it with on to at by from for has have its that their them they there this
+const ENGLISH =
+  listed(`the a of and is are his he she it with on to at by from for has have its that their them they there this
   these through up down out into while which wearing standing walking sitting two three some other near as my your you we not be
   been were do does what where how`);
-const GERMAN = listed(`der das den dem des ein eine einen einem einer eines und oder ist sind mit auf im zu zum zur von vom vor für
+const GERMAN =
+  listed(`der das den dem des ein eine einen einem einer eines und oder ist sind mit auf im zu zum zur von vom vor für
   über unter bei beim aus nach durch gegen um ins sich nicht kein keine er sie es ich du wir ihr wie auch haben wird werden sein
   seine seinem seinen ihre ihrem ihren als während neben zwischen zwei drei dieser diese dieses welche wo viele einige`);
 
@@ -48,8 +50,12 @@ export function readSentence(model, text, status) {
     return null;
   }
   const strange = source.includes(model.subwords.unknown);
-  if (looksEnglish(text)) status.textContent = "This looks like English. It has only learned to read German, and takes it for German.";
-  else status.textContent = strange ? "Some of these characters never occurred in its captions: it reads them as “unknown”." : "";
+  if (looksEnglish(text))
+    status.textContent = "This looks like English. It has only learned to read German, and takes it for German.";
+  else
+    status.textContent = strange
+      ? "Some of these characters never occurred in its captions: it reads them as “unknown”."
+      : "";
   return source;
 }
 

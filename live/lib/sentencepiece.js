@@ -21,7 +21,8 @@ export function readSentencePiece(file) {
   for (const bytes of model[1]) {
     const entry = readMessage(bytes);
     const type = entry[3]?.[0] ?? NORMAL;
-    if (type !== NORMAL && type !== UNKNOWN && type !== CONTROL) throw new Error(`pieces of type ${type} are not known`);
+    if (type !== NORMAL && type !== UNKNOWN && type !== CONTROL)
+      throw new Error(`pieces of type ${type} are not known`);
     pieces.push(new TextDecoder().decode(entry[1][0]));
     scores.push(readFloat(entry[2]?.[0]));
     types.push(type);
@@ -143,12 +144,16 @@ function readMessage(bytes) {
       if (byte < 128) return value;
     }
   };
-  const readBytes = (length) => bytes.subarray(at, (at += length));
+  const readBytes = (length) => {
+    at += length;
+    return bytes.subarray(at - length, at);
+  };
   while (at < bytes.length) {
     const key = readInteger();
     const kind = key & 7;
     const value = kind === 0 ? readInteger() : readBytes(kind === 2 ? readInteger() : kind === 1 ? 8 : 4);
-    (fields[key >>> 3] ??= []).push(value);
+    fields[key >>> 3] ??= [];
+    fields[key >>> 3].push(value);
   }
   return fields;
 }

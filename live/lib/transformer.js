@@ -56,7 +56,10 @@ export function add(x, y) {
 
 /** `FeedForward`: wider, ReLU, back again. `(d,) → (d,)` */
 export function feedForward(x, { inner, outer }) {
-  return linear(linear(x, inner).map((value) => Math.max(value, 0)), outer);
+  return linear(
+    linear(x, inner).map((value) => Math.max(value, 0)),
+    outer,
+  );
 }
 
 /**

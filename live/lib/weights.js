@@ -21,7 +21,8 @@ export async function unpackModel(packed) {
   const weights = {};
   let at = 0;
   for (const [name, count] of header.tensors) {
-    put(weights, name.split("."), values.subarray(at, (at += count)));
+    put(weights, name.split("."), values.subarray(at, at + count));
+    at += count;
   }
   return { settings: header.settings, subwords, weights };
 }
