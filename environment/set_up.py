@@ -151,7 +151,10 @@ def project_digest() -> str:
 
 @contextmanager
 def alone() -> Iterator[TextIO]:
-    """Hold the log, so that a second set-up waits for this one; it is kept only if something goes wrong."""
+    """Hold the log, so that a second set-up waits for this one; it is kept only if something goes wrong.
+
+    The first to end takes the file away; the second still holds it, and finds nothing to take away.
+    """
     with LOG.open("a+", encoding="utf-8") as log:
         with suppress(OSError):  # some network drives cannot lock
             try:
@@ -165,12 +168,12 @@ def alone() -> Iterator[TextIO]:
         except SetUpError:
             if log.tell():
                 raise
-            LOG.unlink()
+            LOG.unlink(missing_ok=True)
             raise
         except KeyboardInterrupt:
-            LOG.unlink()
+            LOG.unlink(missing_ok=True)
             raise
-        LOG.unlink()
+        LOG.unlink(missing_ok=True)
 
 
 def build(parts: list[str], torch: str, log: TextIO) -> None:
