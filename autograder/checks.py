@@ -551,7 +551,8 @@ def expect_not_dropped_together(dropped: Tensor, dims: Iterable[int]) -> None:
     """
     for dim in dims:
         alike = dropped.shape[dim] > 1 and bool(_same_as_partner(dropped, dim).all())
-        expect(not alike, Common.DROPOUT_TOGETHER, f"all or nothing is dropped along dimension {dim} of the result")
+        mistake = Common.DROPOUT_TOGETHER if dim else Common.DROPOUT_ONE_FOR_ALL
+        expect(not alike, mistake, f"all or nothing is dropped along dimension {dim} of the result")
 
 
 def _same_as_partner(dropped: Tensor, dim: int) -> Tensor:

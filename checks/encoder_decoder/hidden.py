@@ -372,7 +372,7 @@ def _check_layer_dropout(
     cls: Callable, shapes: Callable, attentions: Sequence[str], given: Callable, oracle: Callable[..., Tensor]
 ) -> None:
     """Off in evaluation; on each sublayer's output before the sum, and inside each sublayer; 0.1 when not given."""
-    x = randn(2, 3, 6)
+    x = randn(20, 3, 6)  # so many that something is left of each sublayer, and something of it dropped
     module, state = _make_layer(cls, (6, 2, 5), shapes, dropout=0.5)
     expect_same_in_eval(module, given(x), "the layer", oracle(_Layer(state, 2), *given(x)), _FLOAT32)
 

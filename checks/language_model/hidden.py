@@ -731,8 +731,11 @@ def _expect_generator(function: Callable) -> None:
             return _drawn(function, logits, **settings, **options)
 
         number = drawn(0, 10**9)
-        first = run(number)
-        expect((first != scores.argmax()).any(), m.sample_next.GREEDY, "60 rows", asked=listed(settings))
+        draws = torch.stack([run(number + k) for k in range(8)])
+        first, asked = draws[0], listed(settings)
+        expect((draws != scores.argmax()).any(), m.sample_next.GREEDY, "eight draws of 60 rows", asked=asked)
+        alike = torch.equal(draws, draws[:, :1].expand_as(draws))
+        expect(not alike, m.sample_next.ONE_FOR_ALL, "60 rows of the same scores, in eight draws", asked=asked)
         expect(torch.equal(first, run(number)), m.sample_next.NO_GENERATOR, "two draws", asked=listed(settings))
         expect(not torch.equal(run(number), run(number + 1)), m.sample_next.SEEDED_ANEW, asked=listed(settings))
         expect(not torch.equal(run(None), run(None)), m.sample_next.FIXED_SEED, asked=listed(settings))

@@ -908,7 +908,8 @@ _STEP_MISTAKES: dict[Mistake, Callable[..., Step]] = {
 def _step_case(batch: int, k: int, vocab: int, eos_id: int, first: bool) -> tuple[Tensor, Tensor, Tensor, int]:
     """A step without a close call: the first one of a search, or one with hypotheses that have ended."""
     while True:
-        sums = -2 * randn(batch, k).abs().cumsum(1)
+        # Of many hypotheses the last are to have their chance, too.
+        sums = -(2 if k < 9 else 0.1) * randn(batch, k).abs().cumsum(1)
         if first:
             sums[:, 1:], sums[:, 0] = -torch.inf, 0.0
         log_probs = (2 * randn(batch, k, vocab)).log_softmax(-1)
