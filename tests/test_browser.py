@@ -105,7 +105,7 @@ def _new_page(browser, address):
 def _open(browser, lab, notebook):
     """A page of JupyterLab with a notebook of chapter 01."""
     page = _new_page(browser, f"{lab}/lab/tree/notebooks/{CHAPTER}/{notebook}?token=secret&reset")
-    page.get_by_text("Validate", exact=True).wait_for()
+    page.locator(".jp-ToolbarButtonComponent-label:visible", has_text="Validate").wait_for()
     playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
     return page
 
@@ -183,7 +183,7 @@ def _validate(page):
     # Jupyter empties the file and then writes it: until it has answered, Validate would read an empty one.
     with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url):
         page.keyboard.press("Control+s")
-    page.get_by_text("Validate", exact=True).click()
+    page.locator(".jp-ToolbarButtonComponent-label:visible", has_text="Validate").click()
     dialog = page.locator(".jp-Dialog-content", has_text="Validation Results")
     dialog.wait_for(timeout=300_000)
     text = dialog.inner_text()
@@ -236,7 +236,7 @@ def earned(sandboxed, folder):
 
 def test_the_window_asks_nothing_and_opens_the_first_chapter(lab, browser):
     page = _new_page(browser, f"{lab}/login?token=secret&next=%2F")
-    page.get_by_text("Validate", exact=True).wait_for()
+    page.locator(".jp-ToolbarButtonComponent-label:visible", has_text="Validate").wait_for()
     assert "/lab/tree/notebooks/00_start_here/start_here.ipynb" in page.url
     playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
     assert page.get_by_text("Jupyter news").count() == 0
