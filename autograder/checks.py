@@ -139,7 +139,7 @@ def draw_sizes(*ranges: tuple[int, int]) -> tuple[int, ...]:
         ranges: the smallest and the largest of each; what they hold together must leave room for different ones.
     """
     while True:
-        sizes = tuple(int(randint(low, high + 1, ())) for low, high in ranges)
+        sizes = tuple(draw_size(low, high) for low, high in ranges)
         if len(set(sizes)) == len(sizes):
             return sizes
 

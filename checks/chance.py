@@ -10,11 +10,6 @@ from autograder.checks import randint
 FALSE = 1e-11
 
 
-def drawn(low: int, high: int) -> int:
-    """A whole number from `low` to `high`, both included, that nobody can foretell."""
-    return int(randint(low, high + 1, ()))
-
-
 def drawn_between(low: float, high: float) -> float:
     """A number of three digits between two others, small ones as likely as large ones."""
     share = int(randint(0, 10**6, ())) / 10**6

@@ -10,7 +10,6 @@ the validation captions; the test captions are read greedily, with chapter 10's 
 """
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
-from report import clocks, write_comparison, write_run
+from report import clocks, write_comparison, write_rows, write_run
 from sacrebleu.metrics import BLEU, CHRF, TER
 from torch import Tensor
 
@@ -202,9 +201,7 @@ def write_shown(root: Path, path: Path) -> None:
         "beam": decode(model, pieces, texts, BASE),
     }
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text("[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n")
-    os.replace(unfinished, path)
+    write_rows(rows, path)
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ with which chapter 10 translates without training, and `--alignments` what chapt
 
 import argparse
 import hashlib
-import json
 import os
 import random
 import sys
@@ -41,6 +40,7 @@ from report import (
     run_path,
     watched,
     write_comparison,
+    write_rows,
     write_run,
 )
 from sacrebleu.metrics import BLEU
@@ -709,9 +709,7 @@ def write_alignments(root: Path, path: Path) -> None:
         written, [looked] = gru_decode(model, source, lengths, source.shape[1] + 20)
         row["attention"] = captions.tokens(written)[0]
         row["weights"] = (1000 * looked).round().int().tolist()
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text("[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n")
-    os.replace(unfinished, path)
+    write_rows(rows, path)
 
 
 def main() -> None:

@@ -82,6 +82,13 @@ def write_run(run: dict, folder: Path = RUNS) -> Path:
     return path
 
 
+def write_rows(rows: list[dict], path: Path) -> None:
+    """Write what a chapter shows as a JSON list, a row to a line; it is there whole or not at all."""
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text("[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n")
+    os.replace(unfinished, path)
+
+
 def write_comparison(experiment: str, model: str, seed: int | str, measure: str, difference: list[float]) -> None:
     """Keep how much better one model is than another on the same examples, and the interval of that."""
     comparison = {"experiment": experiment, "kind": "comparison", "model": model, "seed": seed}

@@ -1,11 +1,6 @@
 """What chapter 12's body reads, how its reading goes on, and how it is tuned: small and on text made here."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
+from scripts import run_code
 
 READING = """
 import tempfile, numpy as np, pytest, torch
@@ -174,15 +169,9 @@ for way in ("full", "scratch", "lora", "frozen"):
 """
 
 
-def run(code: str) -> None:
-    there = os.environ | {"PYTHONPATH": os.pathsep.join(str(path) for path in (ROOT / "results", ROOT / "tests", ROOT))}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=there, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
 def test_a_body_reads_on_as_the_script_says():
-    run(READING)
+    run_code(READING)
 
 
 def test_a_body_is_tuned_as_the_script_says():
-    run(TUNING)
+    run_code(TUNING)

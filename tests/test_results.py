@@ -3,8 +3,6 @@
 import importlib.util
 import itertools
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +12,7 @@ import pytest
 import scipy.sparse
 import torch
 from sacrebleu.metrics import BLEU
+from scripts import run_code
 
 from attention_course.bleu import bleu_counts, bleu_difference, bleu_growth, bleu_interval, bleu_of
 from attention_course.words import LogCountRatios, word_vectors
@@ -309,12 +308,6 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(torch.load(path, weights_only=True)["history"]) == 1
     assert equal_states(train(path), whole) and len(whole["history"]) == 2
 """
-
-
-def run_code(code: str) -> None:
-    there = os.environ | {"PYTHONPATH": os.pathsep.join(str(path) for path in (ROOT / "results", ROOT / "tests", ROOT))}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=there, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_translators_are_trained_and_read_as_the_script_says():

@@ -38,7 +38,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
-from checks.chance import drawn
+from autograder.checks import draw_size as drawn
 from checks.encoder_decoder import mistakes as m
 from checks.formulas import feed_forward, layer_norm, multi_head_attention
 

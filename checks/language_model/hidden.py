@@ -37,7 +37,8 @@ from autograder.checks import (
     randomise,
     unchanged,
 )
-from checks.chance import drawn, drawn_between, likely_counts
+from autograder.checks import draw_size as drawn
+from checks.chance import drawn_between, likely_counts
 from checks.formulas import linear
 from checks.language_model import mistakes as m
 from checks.language_model.visible import expect_cache, expect_caches, expect_pair, expect_tied, listed

@@ -33,7 +33,8 @@ from autograder.checks import (
     randomise,
     unchanged,
 )
-from checks.chance import drawn, drawn_between
+from autograder.checks import draw_size as drawn
+from checks.chance import drawn_between
 from checks.formulas import linear, multi_head_attention
 from checks.multi30k_translator import mistakes as m
 from checks.multi30k_translator.visible import Pair, Step, expect_lists, expect_merges, expect_pair, expect_step

@@ -34,7 +34,8 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
-from checks.chance import drawn, drawn_between, likely_counts
+from autograder.checks import draw_size as drawn
+from checks.chance import drawn_between, likely_counts
 from checks.formulas import linear
 from checks.seq2seq_attention import mistakes as m
 from checks.seq2seq_attention.visible import attention_shapes, decoder_shapes, encoder_shapes, several
