@@ -84,9 +84,15 @@ def _watched(budget: Budget) -> Iterator[None]:
         while True:
             try:
                 over.set()
-                with lock:  # only if it struck: Python 3.11 would look for an exception at each call from then on
-                    if struck.is_set():
-                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+                with lock:  # after this it strikes no more
+                    pass
+                if struck.is_set():
+                    struck.clear()
+                    # A last one, met here: Python 3.11 looks for an exception from a strike until one arrives, and not
+                    # only until it is taken back. While it looks, a function traced by its opcodes never ends.
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_CheckHangs))
+                    for _ in range(1_000_000):
+                        pass
                 sys.settrace(traced)
                 break
             except _CheckHangs:  # it struck after the check had ended

@@ -8,8 +8,11 @@ import sys
 from dataclasses import replace
 
 import pytest
+import torch
 from conftest import LIMITS
+from unprotected import happens
 
+from autograder.checks import expect_no_python_loop
 from autograder.isolation import sandbox as sandboxes
 from autograder.isolation.sandbox import Sandbox, SandboxError
 from autograder.job import Job, grade_job
@@ -73,6 +76,14 @@ def test_a_check_that_hangs_costs_its_item_and_is_the_courses_fault(short, check
     assert first(graded).status == "course fault"
     assert "a fault of the course, not of your answer" in first(graded).message
     assert graded.items[1].status == "passed"
+
+
+def test_after_a_check_that_hangs_calls_can_still_be_counted(short):
+    """A process in which one has been stopped judges the next hundred, some by each step of Python."""
+    source = source_notebook(double_check="while True:\n    pass")
+    grade_notebook(short, submission(source), source, only={"double_check"})
+    arguments = [torch.ones(2)], [torch.ones(2000)]
+    assert happens(lambda: expect_no_python_loop(lambda x: x.sum(), *arguments, "numbers"), seconds=20) == "done"
 
 
 @pytest.mark.parametrize(
