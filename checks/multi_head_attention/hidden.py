@@ -68,7 +68,7 @@ def _drawn_splits() -> list[tuple[int, ...]]:
 def _uneven() -> list[tuple[int, int]]:
     """Numbers of features that a number of heads does not divide: few, and drawn ones."""
     heads, more = draw_sizes((3, 20), (3, 40))
-    return [(7, 2), (4, 3), (2, 4), (heads * int(randint(2, 30, ())) + int(randint(1, heads, ())), heads), (1, more)]
+    return [(7, 2), (4, 3), (2, 4), (heads * int(randint(4, 30, ())) + int(randint(1, heads, ())), heads), (1, more)]
 
 
 def check_split_heads(function: Callable) -> None:
