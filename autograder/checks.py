@@ -642,6 +642,8 @@ def describe_call(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 
 def _parameter_names(function: Any) -> list[str]:
     """What a student's function, class or module calls its arguments; asked only when something went wrong."""
+    if type(function) is proxy.Remote:
+        return proxy.parameter_names(function)
     for owner in ("", "forward", "__init__"):
         with suppress(Exception):
             code = (getattr(function, owner) if owner else function).__code__

@@ -40,7 +40,9 @@ class Common(Mistake):
     NO_RETURN = "nothing is returned: is there a `return`?"
     NOT_A_TENSOR = "what is returned is no tensor"
     NOT_A_NUMBER = "what is returned is no Python number: `.item()` makes one of a tensor"
-    WRONG_DTYPE = "the dtype is not that of the input: a part of the work is done in another precision, or converted"
+    WRONG_DTYPE = (
+        "the dtype is not the one that is asked for: a part of the work is done in another precision, or converted"
+    )
     COMPLEX = "the result is complex, and should be real"
     NAN = "the result contains NaN"
     CHANGED_IN_PLACE = "an input is changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"

@@ -7,6 +7,7 @@ the grader's own clean torch. In particular `==` is never forwarded, so that no 
 expects.
 """
 
+import ast
 import builtins
 import ctypes
 import re
@@ -514,6 +515,26 @@ def source_of(remote: Remote) -> str:
         LookupError: the object was not reached by its name.
     """
     return remote._remote_link.source_of(remote._remote_global)
+
+
+def parameter_names(remote: Remote) -> list[str]:
+    """What the grader's copy of the submission calls the arguments of a function, a class or a class's `forward`.
+
+    Returns:
+        The names without `self`; none if there is no such definition.
+    """
+    by_name = remote._remote_global is not None
+    try:
+        defined = ast.parse(remote._remote_link.source_of(remote._remote_global or remote._remote_name)).body[0]
+    except LookupError:
+        return []
+    if isinstance(defined, ast.ClassDef):
+        method = "__init__" if by_name else "forward"  # an object of the class has no name in the notebook
+        defined = next((one for one in defined.body if getattr(one, "name", "") == method), defined)
+    if not isinstance(defined, ast.FunctionDef):
+        return []
+    names = [one.arg[:40] for one in [*defined.args.posonlyargs, *defined.args.args]]
+    return [name for name in names if name != "self"]
 
 
 def clean(text: str, most: int) -> str:

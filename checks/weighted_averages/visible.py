@@ -6,7 +6,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from autograder.checks import Complaint, call, complain, expect_close, naming
+from autograder.checks import Complaint, call, complain, expect, expect_close, naming, record_calls
 from autograder.course.card import visible
 from checks.weighted_averages import mistakes as m
 
@@ -59,14 +59,16 @@ def weighted_avg(function: Callable) -> None:
 
 
 @visible(
-    "the example of the text, two sequences by hand, and other numbers of dimensions",
+    "the example of the text, two sequences by hand, one einsum, and other numbers of dimensions",
     graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def weighted_avg_einsum(function: Callable) -> None:
-    """Values by hand; then the same in two dimensions and in four."""
+    """Values by hand, and with an einsum; then the same in two dimensions and in four."""
     _expect_averages(function)
     x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [4.0, 2.0]])
     weights = torch.tensor([[0.0, 0.0, 1.0], [0.25, 0.25, 0.5]])
+    count = record_calls(function, x[None].clone(), weights[None].clone()).count("einsum")
+    expect(count == 1, m.weighted_avg.ONE_EINSUM, "the number of its calls", expected=1, got=count)
     averages = torch.tensor([[4.0, 2.0], [2.25, 1.25]])
     for leading in ((), (1, 2)):
         more_x, more_weights = x.repeat(*leading, 1, 1), weights.repeat(*leading, 1, 1)

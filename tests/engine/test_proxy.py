@@ -80,7 +80,11 @@ def train(model, x):
 
 @pytest.fixture(scope="module")
 def link(sandbox):
-    link = Link(sandbox.worker(), sandbox.limits, {"matmul": "def matmul(x, y): ..."})
+    sources = {
+        "matmul": "def matmul(x, y): ...",
+        "Net": "class Net(nn.Module):\n def __init__(self, dim): ...\n def forward(self, x): ...",
+    }
+    link = Link(sandbox.worker(), sandbox.limits, sources)
     link.run(STUDENT, "<student>")
     link.allow(60)
     yield link
@@ -92,6 +96,14 @@ def net(link):
     net = link.named("Net")(3)
     net.eval()
     return net
+
+
+def test_a_call_is_told_with_the_names_of_its_arguments(link, net):
+    square = torch.ones(2, 2)
+    assert checks.describe_call(link.named("matmul"), [square, square]) == "x (2, 2) and y (2, 2)"
+    assert checks.describe_call(link.named("Net"), [3]) == "dim 3"
+    assert checks.describe_call(net, [square]) == "x (2, 2)"
+    assert checks.describe_call(link.named("in_place"), [square]) == "argument (2, 2)", "not in the grader's copy"
 
 
 def test_gradients_reach_the_arguments(link):
