@@ -15,6 +15,7 @@ import argparse
 import math
 import os
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,7 +53,7 @@ SMALL: dict[str, Any] = {
     "rate": 5e-3,
     "warmup": 30,
     "tokens_in_a_batch": 1000,
-    "epochs": 5,
+    "epochs": 12,
     "dropout": 0.0,
 }
 LARGE = SMALL | {
@@ -84,6 +85,8 @@ TITLES = {
     "shipped": "large: RMSNorm, SwiGLU, rotary positions",
 }
 PIECES = 2000
+SAMPLINGS = [{"temperature": 0.7, "top_p": 0.9}, {"temperature": 0.7}, {"top_p": 0.9}, {}]
+WRITTEN = 2000  # captions that the shipped model writes with each setting
 LONGEST = 128  # rows of a table of positions
 
 
@@ -307,6 +310,29 @@ def compare(root: Path, data: dict, seeds: list[int]) -> None:
             write_comparison(EXPERIMENT, title, "+".join(map(str, some)), "perplexity of a word, %", percent)
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, letters with what joins them; numbers and signs are none."""
+    return re.findall(r"[^\W\d_]+(?:['-][^\W\d_]+)*", text.lower())
+
+
+def count_invented(texts: list[str], known: set[str]) -> float:
+    """How many of a thousand written words are in no training caption."""
+    words = [word for text in texts for word in words_of(text)]
+    return 1000 * sum(word not in known for word in words) / len(words)
+
+
+def measure_invented(model: nn.Module, root: Path, data: dict) -> list:
+    """How many of a thousand words no training caption has: for each sampling, and for people's validation captions."""
+    known = {word for text in caption_lines(root, "train.en") for word in words_of(text)}
+    subwords = sentencepiece.SentencePieceProcessor(model_proto=data["model_file"])
+    begin, found = torch.full((WRITTEN, 1), SOS), []
+    for sampling in SAMPLINGS:
+        chance = torch.Generator().manual_seed(0)
+        written = chapter_11.generate(model.eval(), begin, 40, EOS, generator=chance, **sampling)
+        found.append([sampling, round(count_invented(subwords.decode(written.tolist()), known), 2)])
+    return [*found, ["people", round(count_invented(caption_lines(root, "val.en"), known), 2)]]
+
+
 def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
     """Keep what the chapter needs of the finished trainings: weights in half precision, settings, figures, subwords.
 
@@ -319,10 +345,14 @@ def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
     kept = torch.load(path, weights_only=True)
     runs = [run for run in read_runs() if run["experiment"] == EXPERIMENT and "kind" not in run]
     settings = {key: LARGE[key] for key in ("dim", "heads", "depth", "hidden")}
+    state = {name: value.half() for name, value in kept["state"].items()}
+    model = new_model("shipped", PIECES)
+    model.load_state_dict({name: value.float() for name, value in state.items()})
     content = {
         "settings": {"vocab_size": PIECES} | settings,
-        "state": {name: value.half() for name, value in kept["state"].items()},
+        "state": state,
         "history": kept["history"],
+        "invented": measure_invented(model, root, data),
         "measured": [[run["model"], run["seed"], run["parameters"], run["values"]] for run in runs],
     }
     save(content, folder / "language_model.pt")
