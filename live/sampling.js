@@ -14,7 +14,7 @@ const SHOWN = 8; // tokens in the list of the next ones
  * @param {{prompts: ?string[], loadModel: function(): Promise<Uint8Array>}} data - beginnings to click, the model's file.
  */
 export async function render(element, data) {
-  const rules = { temperature: 0.8, topK: 0, topP: 1 };
+  const rules = { temperature: 0.7, topK: 0, topP: 0.9 };
   let [model, seed] = [null, 1];
   const { input, status, form, examples } = ask(
     "Beginning of a caption",
@@ -46,8 +46,8 @@ export async function render(element, data) {
         (v) => number(v),
         set("temperature"),
       ).row,
-      slider("top-k", { min: 0, max: 100, step: 1, value: 0 }, (v) => (v ? String(v) : "all"), set("topK")).row,
-      slider("top-p", { min: 0.05, max: 1, step: 0.05, value: 1 }, (v) => number(v), set("topP")).row,
+      slider("top-k", { min: 0, max: 100, step: 1, value: rules.topK }, (v) => (v ? String(v) : "all"), set("topK")).row,
+      slider("top-p", { min: 0.05, max: 1, step: 0.05, value: rules.topP }, (v) => number(v), set("topP")).row,
     ),
     status,
     written,
