@@ -46,7 +46,8 @@ export async function render(element, data) {
         (v) => number(v),
         set("temperature"),
       ).row,
-      slider("top-k", { min: 0, max: 100, step: 1, value: rules.topK }, (v) => (v ? String(v) : "all"), set("topK")).row,
+      slider("top-k", { min: 0, max: 100, step: 1, value: rules.topK }, (v) => (v ? String(v) : "all"), set("topK"))
+        .row,
       slider("top-p", { min: 0.05, max: 1, step: 0.05, value: rules.topP }, (v) => number(v), set("topP")).row,
     ),
     status,
