@@ -6,6 +6,7 @@
     python results/imdb.py --compare
     python results/imdb.py --ablate [--seeds 0 1 2]
     python results/imdb.py --splits [--seeds 0 1 2]
+    python results/imdb.py --checkpoint
 
 Every model reads the same tokens: the last 512 of each review. The vectors for each review are fitted on all of them,
 the test reviews' text included and their labels not. `--validate` holds the reviews of the last tenth of the training
@@ -13,8 +14,9 @@ films back, reports on these and reads no test review: it is how to choose setti
 all 25,000 training reviews, and each reads the test reviews once, at the end. Means combine what finished models
 answered, and `--compare` asks of pairs of finished models which is better, on the same test reviews. `--ablate` takes
 the transformer's recipe apart, on shorter texts and more held-out films, and compares each part's absence with the
-whole; `--splits` holds training reviews out at random and by film, to see what each promises. A run goes on from its
-last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
+whole; `--splits` holds training reviews out at random and by film, to see what each promises. `--checkpoint` trains the
+transformer with seed 0, if its state is not in the cache, and writes the file that ships with the chapter. A run goes
+on from its last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import hashlib
 import os
 import random
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -287,16 +290,49 @@ def predict(model: nn.Module, dataset: data.Dataset) -> Tensor:
     return probabilities
 
 
+def state_path(name: str, seed: int, settings: dict, train: data.Dataset, folder: Path) -> Path:
+    """Where the state of a training is kept."""
+    key = hashlib.sha256(repr([sorted(settings.items()), len(train)]).encode()).hexdigest()[:8]
+    return folder / f"imdb-{name}-{seed}-{key}.pt"
+
+
+def write_checkpoint(train: data.Dataset, test: data.Dataset, folder: Path, path: Path) -> None:
+    """Keep what judging needs of the transformer with seed 0: weights in half precision, sizes, words; and its scores.
+
+    They are those of the file, of the rounded weights: the accuracy on the test reviews, and what the order of the
+    words is worth, in points, with its interval: the difference from the same reviews with their words shuffled.
+    """
+    run_network("transformer", 0, TRANSFORMER, train, test, folder)
+    trained = load_state(state_path("transformer", 0, TRANSFORMER, train, folder))["model"]
+    words = train.fields["text"].vocab.itos
+    settings = {key: TRANSFORMER[key] for key in ("dim", "heads", "depth")}
+    settings |= {"num_tokens": len(words), "num_classes": 2, "max_len": MAX_LEN}
+    model = chapter.TransformerClassifier(**settings)
+    state = {name: trained[name].half() for name in model.state_dict()}
+    model.load_state_dict({name: value.float() for name, value in state.items()})
+    labels = torch.tensor([example.label for example in test.examples])
+    chance, mixed = random.Random(0), ends(test, MAX_LEN)  # a copy
+    for example in mixed.examples:
+        chance.shuffle(example.text)
+    right, unordered = (predict(model, reviews).argmax(dim=1) == labels for reviews in (test, mixed))
+    scores = {
+        "accuracy": round(100 * right.double().mean().item(), 2),
+        "order": [round(100 * value, 2) for value in paired_difference(right.numpy(), unordered.numpy())],
+    }
+    kept = {"settings": settings, "words": zlib.compress("\n".join(words).encode(), 9), "state": state}
+    save(kept | scores, path)
+    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, {scores}", flush=True)
+
+
 def run_network(
     name: str, seed: int, settings: dict, train: data.Dataset, test: data.Dataset, folder: Path
 ) -> tuple[dict, Tensor]:
     """Train one network; what its record holds, and its probabilities for the reviews to measure with."""
     torch.manual_seed(seed)
-    key = hashlib.sha256(repr([sorted(settings.items()), len(train)]).encode()).hexdigest()[:8]
     read = clocks()
     model = new_network(name, train, settings)
     prepared = read()
-    cost = train_network(model, train, settings, seed, folder / f"imdb-{name}-{seed}-{key}.pt")
+    cost = train_network(model, train, settings, seed, state_path(name, seed, settings, train, folder))
     for clock in ("seconds", "processor_seconds"):
         cost[clock] = round(cost[clock] + prepared[clock], 1)
     cost |= {
@@ -466,6 +502,7 @@ def main() -> None:
     parser.add_argument("--ablate", action="store_true", help="the transformer's recipe taken apart, on held-out films")
     parser.add_argument("--splits", action="store_true", help="what a random tenth promises, and one of other films")
     parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
+    parser.add_argument("--checkpoint", action="store_true", help="write the file that ships with the chapter")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")
     given = parser.parse_args()
     if given.set and not given.validate:
@@ -488,6 +525,9 @@ def main() -> None:
     answers = folder / ("answers-validation" if given.validate else "answers-test-last-512")
     if given.compare:
         compare(given.seeds, labels, answers)
+        return
+    if given.checkpoint:
+        write_checkpoint(train, test, folder, Path("classifier.pt"))
         return
     if given.splits:
         for seed in given.seeds:
