@@ -52,6 +52,8 @@ FORMULAS = {
 KEPT = {
     "**bold** and `a < b`": ("<strong>bold</strong>", "<code>a &lt; b</code>"),
     "$a < b$ and $$x^2$$": ("<mo>&lt;</mo>", '<math display="block">', "<msup><mi>x</mi><mn>2</mn></msup>"),
+    "## Why $\\sqrt{d}$": ("<h2", "<msqrt>"),
+    "$x$ &#57344;0&#57345; &#57344;7&#57345;.": ("<mi>x</mi>", "."),
     "`$a$` costs \\$5 or $6": ("<code>$a$</code>", "$5 or $6"),
     "| a | b |\n|:-:|---|\n| 1 | 2 |": ("<table>", "<td>2</td>"),
     "```python\nx = 1\n```": ("<pre>", "x"),
@@ -110,9 +112,10 @@ class Attributes(HTMLParser):
 
 
 def test_a_locked_cell_is_the_courses_own():
-    cell = nbformat.v4.new_markdown_cell("[site](https://example.org)")
+    cell = nbformat.v4.new_markdown_cell("[site](https://example.org) $\\sqrt{d}$")
     cell.metadata.nbgrader = {"locked": True, "grade_id": "text"}
-    assert 'href="https://example.org"' in markdown({"cell": cell}, cell.source)
+    page = markdown({"cell": cell}, cell.source)
+    assert 'href="https://example.org"' in page and "<msqrt>" in page
     cell.metadata.nbgrader["locked"] = False
     assert "href" not in markdown({"cell": cell}, cell.source)
 
