@@ -238,6 +238,7 @@ def render(sheet: Sheet) -> str:
     """The page."""
     here = Path(__file__).parent
     templates = Environment(loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    templates.filters |= {"number": lambda points: f"{round(points, 2):g}", "with_code": with_code}
+    templates.filters["number"] = lambda points: f"{round(points, 2):g}"
+    templates.filters["with_code"] = with_code
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("feedback.html").render(sheet=sheet, style=style)
