@@ -240,7 +240,7 @@ def feedback(chapters: Chapters = None, student: Student = None, class_name: Cla
 
     course = _with_solutions(class_name)
     pages = feedback.write(course, course.select(chapters), student)
-    print(f"{pages} feedback pages in {course.classroom / 'feedback'}")
+    print(f"{pages} feedback page{'s' * (pages != 1)} in {course.classroom / 'feedback'}")
 
 
 @app.command()

@@ -53,7 +53,8 @@ def markdown(context: Mapping[str, Any], source: str) -> str:
     """Markdown as HTML that does nothing: the course's own if the cell is locked, a student's otherwise."""
     cell = context.get("cell", {})
     if cell.get("metadata", {}).get("nbgrader", {}).get("locked"):
-        return of_the_course(source)
+        source, formulas = _without_formulas(source)
+        return _with_formulas(of_the_course(source), formulas)
     return of_a_student(source, cell.get("attachments", {}))
 
 
@@ -71,16 +72,7 @@ def of_a_student(source: str, attachments: dict[str, dict[str, str]] | None = No
         source: the text.
         attachments: pictures that the cell brought along, by name and by type, in base64.
     """
-    formulas: list[str] = []
-
-    def keep(found: re.Match) -> str:
-        latex = found["block"] or found["inline"]
-        if found["code"] or len(formulas) == _MOST_FORMULAS or not (math := _mathml(latex, bool(found["block"]))):
-            return found[0]
-        formulas.append(math)
-        return f"\ue000{len(formulas) - 1}\ue001"
-
-    source = FORMULA.sub(keep, source.replace("\ue000", "\ufffd"))
+    source, formulas = _without_formulas(source)
     page = bleach.clean(
         _rendered(source, attachments or {}),
         tags=_TAGS,
@@ -90,14 +82,35 @@ def of_a_student(source: str, attachments: dict[str, dict[str, str]] | None = No
     page = re.sub(r'<a(?: href="([^"]*)")?>(.*?)</a>', _told, page, flags=re.DOTALL)
     pictures = {"img": lambda tag, name, value: name == "alt" or _is_picture(name, value)}
     page = bleach.clean(page, tags=[tag for tag in _TAGS if tag != "a"], attributes=pictures, protocols=["data"])
-    page = re.sub("\ue000([0-9]{1,3})\ue001", lambda found: formulas[int(found[1])], page)
     # MathJax, where a page loads it, would find formulas of its own in the text, with links and styles in them.
-    return f'<div class="tex2jax_ignore">{page}</div>'
+    return f'<div class="tex2jax_ignore">{_with_formulas(page, formulas)}</div>'
+
+
+def _without_formulas(source: str) -> tuple[str, list[str]]:
+    """Markdown with a mark in the place of each formula, and the formulas as MathML."""
+    formulas: list[str] = []
+
+    def keep(found: re.Match) -> str:
+        latex = found["block"] or found["inline"]
+        if found["code"] or len(formulas) == _MOST_FORMULAS or not (math := _mathml(latex, bool(found["block"]))):
+            return found[0]
+        formulas.append(math)
+        return f"\ue000{len(formulas) - 1}\ue001"
+
+    return FORMULA.sub(keep, source.replace("\ue000", "\ufffd")), formulas
+
+
+def _with_formulas(page: str, formulas: list[str]) -> str:
+    # A mark that nothing stands for was typed by a student, as an entity.
+    known = {f"\ue000{number}\ue001": formula for number, formula in enumerate(formulas)}
+    return re.sub("\ue000([0-9]{1,3})\ue001", lambda found: known.get(found[0], ""), page)
 
 
 def _rendered(source: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
     renderer = IPythonRenderer(escape=False, attachments=attachments or {}, embed_images=False, path="")
-    return MarkdownWithMath(renderer=renderer).render(source)
+    page = MarkdownWithMath(renderer=renderer).render(source)
+    # The marks of formulas: nbconvert takes headings apart, and puts them together in ASCII.
+    return page.replace("&#57344;", "\ue000").replace("&#57345;", "\ue001")
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

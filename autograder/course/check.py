@@ -88,7 +88,7 @@ def check(course: Course, chapter: Chapter, console: Console) -> int:
         console.print("Whether the notebook is intact cannot be told: originals/ is missing.")
     else:
         show_problems(console, chapter, outcome.problems)
-    console.print(f"[dim]checked in {time.monotonic() - started:.1f} s[/]\n")
+    console.print(f"[dim]checked in {time.monotonic() - started:.1f} s[/]\n", highlight=False)
     return 0
 
 

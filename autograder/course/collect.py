@@ -149,7 +149,15 @@ def run(course: Course, download: Path, *, submitted: Path | None, groups: Path 
         when = f"{one.handed_in_at:%Y-%m-%d %H:%M} UTC" if one.handed_in_at else "at an unknown time"
         where = f"{plain(one.student)}, {one.chapter.folder}"
         print(f"{where}: {one.how}, handed in {when}, from {_shown(one.place)}{f'; {one.said}' * bool(one.said)}")
-    print(f"{len(taken)} notebooks of {len({one.student for one in taken})} students are in {submitted}")
+    students = {one.student for one in taken}
+    counts = f"{len(taken)} notebook{'s' * (len(taken) != 1)} of {len(students)} student{'s' * (len(students) != 1)}"
+    print(f"{counts}: in {submitted}")
+    if strangers := sorted(students - {student for _, student in known}) if known else []:
+        print(
+            f"autograder: not in the gradebook so far: {', '.join(map(plain, strangers))}; who is there under another "
+            f"name goes into a table for --groups, and the folder made now out of {submitted}",
+            file=sys.stderr,
+        )
     for other in left:
         print(f"autograder: not taken: {_shown(other.place)}: {other.why}", file=sys.stderr)
     return SOMETHING_LEFT if left else 0
@@ -240,7 +248,10 @@ def _sort_in(file: File, files: dict[Owner, list[tuple[File, PurePosixPath]]], l
         when = _time_in(read[0][2]) if read else None
         files[found[0][0]].append((replace(file, handed_in_at=when or file.handed_in_at), found[0][1]))
     elif not found:
-        left.append(Left(file.place, "it lies in no student's folder"))
+        why = (
+            "it does not say whose it is: put it into a folder named after its student, and collect the folder of that"
+        )
+        left.append(Left(file.place, why))
     else:
         could = " or ".join(plain(owner.label)[:100] for owner, _ in found)
         why = f"its name may say {could}: put it into a folder named after its student, and collect that"
@@ -257,11 +268,13 @@ def _files(download: Path, left: list[Left]) -> Iterator[File]:
     """The files of a download, as the LMS put them there: nothing in it is read yet.
 
     Raises:
-        CourseError: there is no such download, or it is no archive.
+        CourseError: there is no such download, or it is no archive, or a single notebook.
     """
     if download.is_dir():
         yield from _in_folder(download, left)
     elif download.is_file():
+        if download.suffix.lower() == ".ipynb":
+            raise CourseError(f"{download} does not say whose it is: put it into FOLDER/STUDENT/ and collect FOLDER")
         try:
             archive = zipfile.ZipFile(download)  # open as long as there is a file of it to read
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:

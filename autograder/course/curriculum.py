@@ -147,12 +147,18 @@ def class_folder(root: Path, name: str) -> Path:
     classroom = root / "classroom"
     _require_class_name(name)
     if name and not (classroom / name).is_dir():
-        begun = sorted(folder.name for folder in classroom.glob("[!.]*/") if folder.name not in _OF_ONE_CLASS)
+        begun = classes(root)
         here = f"the classes here are {', '.join(begun)}" if begun else "none was begun yet"
         raise CourseError(
             f"there is no class {name!r}: {here}; `autograder students add FILE --class {name}` begins it"
         )
     return classroom / name
+
+
+def classes(root: Path) -> list[str]:
+    """The names of the classes that were begun."""
+    folders = (root / "classroom").glob("[!.]*/")
+    return sorted(folder.name for folder in folders if folder.name not in _OF_ONE_CLASS)
 
 
 def begin_class(root: Path, name: str) -> None:

@@ -41,7 +41,10 @@ def run(course: Course, to: Path | None) -> None:
         _add_columns(folder / "grades.csv", standing, sections(nbgrader))
         waiting = sum(one.to_mark > 0 for one in standing.values())
     if waiting:
-        print(f"autograder: {waiting} submissions still hold answers to mark by hand", file=sys.stderr)
+        print(
+            f"autograder: answers to mark by hand are left in {waiting} submission{'s' * (waiting != 1)}",
+            file=sys.stderr,
+        )
     now = {(str(cell(student)), chapter): one.mark for (student, chapter), one in standing.items()}
     changes = [
         f"{student} {chapter} {former[student, chapter]:g} → {mark:g}"

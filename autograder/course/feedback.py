@@ -25,7 +25,7 @@ from autograder.cells import flags_of
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
-from autograder.course.prose import folded_hints, formatted
+from autograder.course.prose import folded_hints, formatted, with_code
 from autograder.course.receipts import read_receipt
 from autograder.course.standing import refresh_penalties
 from autograder.plain import shown
@@ -239,5 +239,6 @@ def render(sheet: Sheet) -> str:
     here = Path(__file__).parent
     templates = Environment(loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     templates.filters["number"] = lambda points: f"{round(points, 2):g}"
+    templates.filters["with_code"] = with_code
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("feedback.html").render(sheet=sheet, style=style)

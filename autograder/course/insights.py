@@ -25,7 +25,7 @@ from autograder.cells import exercise_of
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError, Exercise
 from autograder.course.files import replace_file, replace_table
-from autograder.course.prose import first_hint, folded_hints, formatted
+from autograder.course.prose import first_hint, folded_hints, formatted, with_code
 from autograder.course.receipts import read_receipts
 from autograder.course.standing import hand_in_times
 from autograder.mistakes import Unexplained
@@ -453,7 +453,7 @@ def render(insights: Insights) -> str:
     templates = Environment(
         loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
-    templates.filters |= {"percent": _percent, "points_of": _points_of, "formatted": formatted}
+    templates.filters |= {"percent": _percent, "points_of": _points_of, "formatted": formatted, "with_code": with_code}
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("insights.html").render(insights=insights, style=style, most=SHOWN)
 

@@ -66,7 +66,7 @@ def run(course: Course, chapter: Chapter, *, name: str | None, repair: bool) -> 
         CourseError: no name, no notebook that can be read, or one that is being changed.
     """
     console = Console(soft_wrap=True)
-    name = _known_name(course, name)
+    name = _known_name(course, chapter, name)
     if repair:
         mend(course, chapter, console)
     try:
@@ -128,7 +128,7 @@ def pack(course: Course, chapter: Chapter, name: str) -> Packed:
 
 
 def look_over(course: Course, chapter: Chapter, content: bytes) -> list[str]:
-    """What a student should know of a notebook before handing it in: damage, cells run out of order.
+    """What a student should know of a notebook before handing it in: damage, cells run out of order, no answer.
 
     Args:
         course: a student's copy, or the repository.
@@ -149,7 +149,10 @@ def look_over(course: Course, chapter: Chapter, content: bytes) -> list[str]:
     ran = [count for count in counts if isinstance(count, int)]
     if ran != sorted(ran):
         notes.append("cells were run out of order: restart the kernel, run all cells, see that it still works, save")
-    answers = [part for part in laid.parts if part.role == "solution" and not part.untouched and not part.missing]
+    answers = [part for part in laid.parts if part.role in ("solution", "written") and not part.missing]
+    if left := [part.name for part in answers if part.untouched]:
+        notes.append(f"{', '.join(left)}: as handed out, without an answer of yours")
+    answers = [part for part in answers if part.role == "solution" and not part.untouched]
     written = {part.cell.source.strip() for part in answers}
     idle = [cell for cell in cells if _source(cell).strip() in written and cell.get("execution_count") is None]
     if idle:
@@ -162,12 +165,12 @@ def _source(cell: dict[str, Any]) -> str:
     return "".join(source) if isinstance(source, list) else str(source)
 
 
-def _known_name(course: Course, name: str | None) -> str:
+def _known_name(course: Course, chapter: Chapter, name: str | None) -> str:
     file = course.root / _FOLDER / _NAME
     if name is None and file.is_file():
         name = file.read_text(encoding="utf-8", errors="replace")
     if name is None:
-        raise CourseError('whose is it? Say so once: autograder hand-in 01 --name "Ada Lovelace"')
+        raise CourseError(f'whose is it? Say so once: autograder hand-in {chapter.number} --name "Ada Lovelace"')
     if not is_folder_name(name.strip()):
         raise CourseError(f"{plain(name)[:80]!r} cannot be the name of a folder: use letters, digits and blanks")
     return name.strip()

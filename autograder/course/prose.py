@@ -76,6 +76,11 @@ def formatted(source: str, folder: Path | None = None) -> Markup:
     return Markup(re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], page))
 
 
+def with_code(sentence: str) -> Markup:
+    """A sentence, whoever wrote it, as HTML: what stands between backticks is code, and nothing else is markup."""
+    return Markup(re.sub("`([^`\n]+)`", r"<code>\1</code>", html.escape(sentence)))
+
+
 def _drawn(image: re.Match, folder: Path | None) -> str:
     """A picture of the course as data; empty if it is not one of its files."""
     named = re.search(r'src="([^":]*)"', image[0])

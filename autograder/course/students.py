@@ -117,7 +117,9 @@ def add(course: Course, file: Path) -> str:
             raise CourseError(f"{file}: the gradebook refuses it: {str(error).splitlines()[0]}") from error
     _write_sections(nbgrader, sections(nbgrader) | {person.id: person.section for person in people if person.section})
     new = sum(person.id not in known for person in people)
-    told = f"{new} students added" + (f", {len(people) - new} were there already" if new < len(people) else "")
+    told = f"{new} student{'s' * (new != 1)} added" + (
+        f", {len(people) - new} were there already" if new < len(people) else ""
+    )
     parts = Counter(person.section for person in people if person.section)
     shown = f": {', '.join(f'{plain(name)} {count}' for name, count in sorted(parts.items()))}" if parts else ""
     return f"{told}{shown}"
@@ -191,4 +193,5 @@ def set_due(course: Course, chapter: Chapter, text: str | None) -> str:
     if due is None:
         return f"{chapter.folder} has no due date"
     here = due.replace(tzinfo=UTC).astimezone()
-    return f"{chapter.folder} is due on {here:%Y-%m-%d at %H:%M} {here.tzname()} ({due:%Y-%m-%d %H:%M} UTC)"
+    elsewhere = f" ({due:%Y-%m-%d %H:%M} UTC)" if here.utcoffset() else ""
+    return f"{chapter.folder} is due on {here:%Y-%m-%d at %H:%M} {here.tzname()}{elsewhere}"

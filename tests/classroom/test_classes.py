@@ -78,6 +78,13 @@ def test_two_classes_keep_apart_what_they_have_under_the_same_names(course, hand
     assert unknown.returncode and "there is no class 'x'" in unknown.stderr and "Traceback" not in unknown.stderr
 
 
+def test_a_forgotten_class_is_asked_for(course, table):
+    assert "--class" not in refusal("grade", "01")
+    run("students", "add", table("id", "ada"), "--class", "monday")
+    assert refusal("grade", "01").endswith("; or say which class with --class: monday")
+    assert "say which" not in refusal("grade", "01", "--class", "monday")
+
+
 @pytest.mark.usefixtures("sandboxed")
 def test_other_peoples_work_under_known_names_is_refused(course, hand_in, tmp_path):
     notebook = hand_in("ada", "01_numbers", **RIGHT)

@@ -116,6 +116,34 @@ def test_a_students_own_archive_is_opened_and_an_unknown_name_is_a_student(cours
     assert inbox(course, {"Ben B_5_assignsubmission_file_/mine.zip": packed})[0] == {("Ben B", "02_words"): "new"}
 
 
+def test_a_bare_notebook_is_refused_with_what_to_do(course, inbox, tmp_path):
+    taken, left = inbox(course, {"numbers_chapter.ipynb": notebook()})
+    assert taken == {} and "put it into a folder named after its student" in left["numbers_chapter.ipynb"]
+    bare = tmp_path / "numbers_chapter.ipynb"
+    bare.write_bytes(notebook())
+    with pytest.raises(CourseError, match="does not say whose it is: put it into FOLDER/STUDENT/ and collect FOLDER"):
+        collect(bare, inbox.submitted, course.chapters)
+
+
+def test_who_is_not_in_the_gradebook_is_named(course, tmp_path):
+    (tmp_path / "students.csv").write_text("name,id\nAda Lovelace,ada\n")
+    (tmp_path / "in.zip").write_bytes(
+        archive(
+            **{
+                moodle("Ada Lovelace", 7, "numbers_chapter.ipynb"): notebook(),
+                moodle("Ada L", 8, "numbers_chapter.ipynb"): notebook(),
+            }
+        )
+    )
+
+    def told(*arguments: str) -> str:
+        return CliRunner().invoke(cli.app, [*arguments, "--class", "a"]).output
+
+    assert "1 student added" in told("students", "add", str(tmp_path / "students.csv"))
+    shown = told("collect", str(tmp_path / "in.zip"))
+    assert "2 notebooks of 2 students: in " in shown and "not in the gradebook so far: Ada L;" in shown
+
+
 def test_earlier_hand_ins_are_kept(course, inbox):
     name = LAYOUTS["nbgrader"]
     assert inbox(course, {name: notebook("1")})[0] == {("ada", "01_numbers"): "new"}

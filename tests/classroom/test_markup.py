@@ -6,9 +6,11 @@ import nbformat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markupsafe import Markup
 from nbconvert.exporters import HTMLExporter
 from traitlets.config import Config
 
+from autograder.course import feedback, insights
 from autograder.pages import _MATHML, _TAGS, markdown, of_a_student
 from autograder.plain import cell, plain
 from autograder.submission import as_notebook, lay_over
@@ -52,6 +54,8 @@ FORMULAS = {
 KEPT = {
     "**bold** and `a < b`": ("<strong>bold</strong>", "<code>a &lt; b</code>"),
     "$a < b$ and $$x^2$$": ("<mo>&lt;</mo>", '<math display="block">', "<msup><mi>x</mi><mn>2</mn></msup>"),
+    "## Why $\\sqrt{d}$": ("<h2", "<msqrt>"),
+    "$x$ &#57344;0&#57345; &#57344;7&#57345;.": ("<mi>x</mi>", "."),
     "`$a$` costs \\$5 or $6": ("<code>$a$</code>", "$5 or $6"),
     "| a | b |\n|:-:|---|\n| 1 | 2 |": ("<table>", "<td>2</td>"),
     "```python\nx = 1\n```": ("<pre>", "x"),
@@ -110,9 +114,10 @@ class Attributes(HTMLParser):
 
 
 def test_a_locked_cell_is_the_courses_own():
-    cell = nbformat.v4.new_markdown_cell("[site](https://example.org)")
+    cell = nbformat.v4.new_markdown_cell("[site](https://example.org) $\\sqrt{d}$")
     cell.metadata.nbgrader = {"locked": True, "grade_id": "text"}
-    assert 'href="https://example.org"' in markdown({"cell": cell}, cell.source)
+    page = markdown({"cell": cell}, cell.source)
+    assert 'href="https://example.org"' in page and "<msqrt>" in page
     cell.metadata.nbgrader["locked"] = False
     assert "href" not in markdown({"cell": cell}, cell.source)
 
@@ -121,6 +126,18 @@ def test_a_locked_cell_is_the_courses_own():
 def test_what_an_answer_needs_is_kept(text):
     html = page(text)
     assert all(part in html for part in KEPT[text]), html
+
+
+def test_a_mistake_is_shown_with_its_code_as_code():
+    said = feedback.Remark("failed", "is there a `return`? `<b>`", "got None")
+    card = feedback.Card("why", "x", False, "failed", 0, 1, [said])
+    html = feedback.render(feedback.Sheet("ada", "Numbers", [card], 0, 1, 0, Markup(""), ""))
+    assert "is there a <code>return</code>? <code>&lt;b&gt;</code></strong>" in html
+    made = insights.MadeMistake("why/x", "is there a `return`?", True, "got None", 1, 1.0, "x")
+    exercise = insights.ExerciseInsight("why", 1, "code", 0, 0, {"failed": 1}, 0, "", 0, "", [made])
+    chapter = insights.ChapterInsight("01_x", "X", 1, 0, [], [exercise])
+    html = insights.render(insights.Insights("a course", 1, [chapter], []))
+    assert html.count("is there a <code>return</code>?") == 2 and "?." not in html
 
 
 def test_a_raw_cell_is_quoted():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -126,3 +127,17 @@ def test_all_ways_give_the_same_marks(course, url, mixed_class):
     for student in mixed_class:
         graded = course.root / "classroom/autograded" / student / "01_numbers/numbers_chapter.ipynb"
         nbformat.validate(nbformat.read(graded, as_version=4))
+
+
+def test_nbgraders_feedback_shows_formulas_and_fetches_nothing(course, hand_in):
+    solution = course.solution(course.find("01"))
+    notebook = nbformat.read(solution, as_version=4)
+    prose = next(cell for cell in notebook.cells if cell.cell_type == "markdown" and "nbgrader" not in cell.metadata)
+    prose.source = "# Numbers with $\\sqrt{d}$"
+    nbformat.write(notebook, solution)
+    hand_in("ada", "01_numbers", why="Because $\\frac{x}{2}$.")
+    assert CliRunner().invoke(cli.app, ["grade", "01", "--workers", "1"]).exit_code == 0
+    subprocess.run([sys.executable, "-m", "nbgrader", "generate_feedback", "01_numbers"], check=True)
+    page = (course.root / "classroom/feedback/ada/01_numbers/numbers_chapter.html").read_text()
+    assert "<msqrt>" in page and "<mfrac>" in page
+    assert re.findall(r"""(?:src|import)\b[^\n]{0,10}http[^\s"']*""", page) == []

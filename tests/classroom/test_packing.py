@@ -51,7 +51,7 @@ def edit(path: Path, change) -> None:
 
 def test_a_chapter_is_checked_and_packed_with_a_receipt(course, own):
     path = own(**RIGHT)
-    assert "--name" in str(run("hand-in", "01").exception)
+    assert 'autograder hand-in 01 --name "Ada' in str(run("hand-in", "01").exception)
     done = run("hand-in", "1", "--name", "Ada Lovelace")
     assert done.exit_code == 0, done.output
     [archive] = (course.root / "handed-in").glob("Ada Lovelace-01_numbers-*.zip")
@@ -82,6 +82,12 @@ def test_damage_and_an_odd_order_are_noted_and_mended_if_asked(own):
     assert "out of order" in shown and "`double_check` is locked" in shown and "1 answer was not run" in shown
     shown = run("hand-in", "01", "--repair").output
     assert "mended" in shown and "not intact" not in shown
+
+
+def test_an_exercise_without_an_answer_is_named(own):
+    own(double=RIGHT["double"])
+    shown = run("hand-in", "01", "--name", "Ada").output
+    assert "Note: halve, why: as handed out, without an answer of yours." in shown and "1 of 2 checks" in shown
 
 
 def test_what_cannot_be_packed_is_told_in_one_line(course, own, monkeypatch):
