@@ -122,3 +122,16 @@ def hand_in(course: Course):
         return path
 
     return hand_in
+
+
+@pytest.fixture
+def own(course, hand_in):
+    """Put chapter 01 into notebooks/, answered as told."""
+
+    def own(**answers: str) -> Path:
+        path = course.notebook(course.find("01"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hand_in("me", "01_numbers", **answers).rename(path)
+        return path
+
+    return own
