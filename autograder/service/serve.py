@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def run(course: Course, *, host: str, port: int, certificate: Path | None, key: 
     rules = read_rules(course, nbgrader)
     received = state.home(nbgrader) / "received"
     with _only_server(received):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's way to say Ctrl-C
         receive.tidy(received)
         try:
             store = state.open_store(nbgrader)

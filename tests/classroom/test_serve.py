@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import http.client
 import io
+import ipaddress
 import json
 import os
 import random
@@ -16,9 +17,15 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from nbgrader.api import MissingEntry
 from typer.testing import CliRunner, Result
 
@@ -515,6 +522,38 @@ def test_whoever_is_refused_reads_why_though_the_body_is_long(room, server):
             connection.send(b"x" * size)
         assert connection.getresponse().status == status
         connection.close()
+
+
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for this machine that nobody else signed, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        .add_extension(here, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    chain, secret = folder / "chain.pem", folder / "key.pem"
+    chain.write_bytes(signed.public_bytes(Encoding.PEM))
+    secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return chain, secret
+
+
+def test_over_https_only_the_right_server_gets_a_token(room, sandboxed, own, tmp_path):
+    own(**RIGHT)
+    chain, key = _certificate(tmp_path)
+    assert "both" in line_of(run("serve", "--certificate", chain))
+    server = Server(room.course, "--certificate", str(chain), "--key", str(key))
+    try:
+        hand_in = ("hand-in", "01", "--name", "Ada", "--server", server.url)
+        told = line_of(run(*hand_in, AUTOGRADER_TOKEN=room.tokens["ada"]))
+        assert "cannot prove that it is your class's server" in told and "the pack is kept" in told
+        done = run(*hand_in, AUTOGRADER_TOKEN=room.tokens["ada"], SSL_CERT_FILE=str(chain))
+        assert done.exit_code == 0 and "3 of 3 points" in done.output, (done.output, done.exception)
+    finally:
+        server.stop()
 
 
 def _settle(room: Room, students: dict[str, str], seconds: float = 60) -> None:
