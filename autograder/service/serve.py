@@ -68,9 +68,9 @@ def run(course: Course, *, host: str, port: int, certificate: Path | None, key: 
             cause = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise CourseError(f"the server's database cannot be opened: {cause}") from error
         app: Any = make_app(Class(course, rules, received, store))
-        options = {"log_level": "warning", "server_header": False, "access_log": False, "timeout_graceful_shutdown": 5}
-        files = {"ssl_certfile": certificate, "ssl_keyfile": key}
-        server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, **options, **files))
+        options: dict[str, Any] = {"log_level": "warning", "server_header": False, "access_log": False}
+        options |= {"timeout_graceful_shutdown": 5, "ssl_certfile": certificate, "ssl_keyfile": key}
+        server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, **options))
         try:
             with _listening(server.config) as sock, _grader(course, means):
                 where = f"{'https' if certificate else 'http'}://{host}:{sock.getsockname()[1]}"

@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from nbgrader.api import MissingEntry
+from sqlalchemy import create_engine, text
 from typer.testing import CliRunner, Result
 
 pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
@@ -405,6 +406,30 @@ def test_what_a_machine_may_have_spoilt_is_tried_again_and_then_taken(room, sand
     monkeypatch.setattr(batch, "grade_jobs", doubtful)
     assert [room.grade() for _ in range(4)] == [1, 1, 1, 0]
     assert room.look("ada", id)["points"] == 3
+
+
+def test_on_postgresql_it_is_the_same(course, postgresql, pack, sandboxed, tmp_path, monkeypatch):
+    with create_engine(f"{postgresql}/postgres", isolation_level="AUTOCOMMIT").connect() as db:
+        db.execute(text("DROP DATABASE IF EXISTS served"))
+        db.execute(text("CREATE DATABASE served"))
+    monkeypatch.setenv("GRADEBOOK_URL", f"{postgresql}/served")
+    (tmp_path / "students.csv").write_text("id\nada\n")
+    assert run("students", "add", tmp_path / "students.csv").exit_code == 0
+    assert run("tokens", tmp_path / "tokens.csv").exit_code == 0
+    token = (tmp_path / "tokens.csv").read_text().split(",")[-1].strip()
+    store = state.open_store(gradebook.configure(course))
+    try:
+        room = Room(course, {"ada": token}, store, None, pack)  # type: ignore[arg-type]
+        room.reload()
+        contents = [pack(note=note, **answers) for note, answers in (("1", HALF), ("2", RIGHT))]
+        ids = [room.send("ada", content).json()["id"] for content in contents]
+        assert room.send("ada", contents[0]).json()["id"] == ids[0]
+        assert room.grade() == 2 and room.grade() == 0
+        assert [room.look("ada", id)["points"] for id in ids] == [2, 3] and room.mark("ada") == 3
+        assert [room.look("ada", id)["counts"] for id in ids] == [False, True]
+        assert not list((course.root / "classroom").glob("service.db*"))
+    finally:
+        store.dispose()
 
 
 # The real thing: processes, sockets, kills.
