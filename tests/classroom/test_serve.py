@@ -581,6 +581,29 @@ def test_over_https_only_the_right_server_gets_a_token(room, sandboxed, own, tmp
         server.stop()
 
 
+def test_a_grading_process_that_dies_is_begun_again(room, sandboxed):
+    server = Server(room.course)
+    [child] = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGKILL)
+    id = room.send("ada", room.pack(**RIGHT)).json()["id"]
+    _settle(room, {"ada": id})
+    assert "the grading process ended (-9) and is begun again" in server.stop()
+    assert room.mark("ada") == 3
+
+
+def test_a_chapter_that_is_away_for_a_moment_costs_nobody_a_verdict(room, sandboxed):
+    set_up(room.course, "c.Service.tries = 100")
+    ids = [room.send("ada", room.pack("02_words", shout="return text.upper()"), chapter="02_words").json()["id"]]
+    ids.append(room.send("ada", room.pack(**RIGHT)).json()["id"])
+    notebook = room.course.solution(room.course.find("02"))
+    notebook.rename(notebook.with_suffix(".away"))
+    room.grade()
+    assert [room.look("ada", id)["graded"] for id in ids] == [False, True]
+    notebook.with_suffix(".away").rename(notebook)
+    room.grade()
+    assert room.look("ada", ids[0])["points"] == 3
+
+
 def _settle(room: Room, students: dict[str, str], seconds: float = 60) -> None:
     """Wait until each student's receipt has a verdict."""
     until = time.monotonic() + seconds
