@@ -164,13 +164,13 @@ def _end_with(server: int) -> None:
 def main() -> None:
     """Grade until the server that started this is gone, or stops it.
 
-    Its arguments are the course's folder and, as JSON, the class and the means.
+    Its arguments are the course's folder and, as JSON, the class, the means and the server's process.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Until here it ends this process at once, which costs nothing; from here on in good order.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     told = json.loads(sys.argv[2])
+    threading.Thread(target=_end_with, args=(told["server"],), daemon=True).start()
     course = replace(find_course(Path(sys.argv[1])), class_name=told["class"])
     means = Means(told["workers"], told["scheduler"], told["unsafe"])
     nbgrader = gradebook.configure(course)

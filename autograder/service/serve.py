@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -117,7 +118,8 @@ def _only_server(received: Path) -> Iterator[None]:
 @contextmanager
 def _grader(course: Course, means: Means) -> Iterator[None]:
     """The process that grades, begun again whenever it ends before the server does."""
-    told = {"class": course.class_name, "workers": means.workers, "scheduler": means.scheduler, "unsafe": means.unsafe}
+    told = {"class": course.class_name, "server": os.getpid(), "workers": means.workers}
+    told |= {"scheduler": means.scheduler, "unsafe": means.unsafe}
     command = [sys.executable, "-m", "autograder.service.grading", str(course.root), json.dumps(told)]
     done = threading.Event()
     running: list[subprocess.Popen] = []
