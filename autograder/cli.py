@@ -111,6 +111,45 @@ def add_students(
 
 
 @app.command()
+def tokens(
+    table: Annotated[Path, typer.Argument(metavar="CSV", help="the table to write: student, email, token")],
+    student: Annotated[
+        list[str] | None, typer.Option(help="a new token for this student, in place of the old; may be repeated")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="how long they are good for")] = 200,
+    class_name: Class = None,
+) -> None:
+    """Make the tokens that students hand in with, for all who have none; the server keeps only their digests."""
+    from autograder.service import tokens
+
+    print(tokens.run(_with_solutions(class_name), table, student, days))
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="the address to listen at; 0.0.0.0 is all of this machine's")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any that is free")] = 8000,
+    certificate: Annotated[Path | None, typer.Option(help="for https: a PEM file, with those who signed it")] = None,
+    key: Annotated[Path | None, typer.Option(help="of the certificate")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="processes that grade side by side  [default: up to one for each core]")
+    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="a running Dask scheduler, tcp://HOST:PORT")] = None,
+    unsafe_no_sandbox: Annotated[
+        bool, typer.Option("--unsafe-no-sandbox", help="run students' code with your own rights")
+    ] = False,
+    class_name: Class = None,
+) -> None:
+    """Serve a class: take what is handed in, grade it at once, tell students what you allow."""
+    from autograder.course.grade import Means
+    from autograder.service import serve
+
+    means = Means(workers, scheduler, unsafe_no_sandbox)
+    course = _with_solutions(class_name)
+    raise typer.Exit(serve.run(course, host=host, port=port, certificate=certificate, key=key, means=means))
+
+
+@app.command()
 def due(
     chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="01, or the folder's name")],
     when: Annotated[
@@ -191,11 +230,25 @@ def hand_in(
     chapter: Annotated[str, typer.Argument(metavar="CHAPTER", help="01, or the folder's name")],
     name: Annotated[str | None, typer.Option(help="yours; it is remembered")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="first mend the notebook; a backup is kept")] = False,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", envvar="AUTOGRADER_SERVER", help="send it to your class's server")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="holds the token that your instructor gave you, unless AUTOGRADER_TOKEN does  [default: token.txt]"
+        ),
+    ] = None,
 ) -> None:
-    """Pack a chapter to hand in: looked over, checked, with a receipt to keep."""
+    """Pack a chapter to hand in, and send it if there is a server: looked over, checked, with a receipt to keep."""
     from autograder.course import packing
 
     course = find_course()
+    if server:
+        from autograder.service import sending
+
+        chosen = course.find(chapter)
+        raise typer.Exit(sending.run(course, chosen, name=name, repair=repair, server=server, token_file=token_file))
     raise typer.Exit(packing.run(course, course.find(chapter), name=name, repair=repair))
 
 

@@ -7,7 +7,7 @@ lets the next run skip what has not changed. Whatever is interrupted in between 
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.metadata import version
@@ -75,13 +75,8 @@ def grade_class(
     Returns:
         An iterator over the results, in no fixed order.
     """
-    settings = GradeChapter(parent=nbgrader)
-    chapters = sorted({h.chapter for h in hand_ins}, key=lambda chapter: chapter.folder)
-    settings.unsafe = settings.unsafe or unsafe
-    if scheduler is None and not settings.unsafe:
-        _require_sandbox()
-    models = {c: settings.job(course.solution(c), course.solution(c)) for c in chapters}
-    versions = {c: _version(course, c, models[c]) for c in chapters}
+    models = _models(course, nbgrader, hand_ins, scheduler, unsafe)
+    versions = {c: _version(course, c, model) for c, model in models.items()}
     with gradebook.open_gradebook(nbgrader) as book:
         todo, refused = {}, []
         for hand_in in hand_ins:
@@ -104,6 +99,71 @@ def grade_class(
         jobs = {h: replace(models[h.chapter], submission=h.path) for h in todo}
         for hand_in, outcome in grade_jobs(jobs, workers, scheduler):
             yield _write(nbgrader, book, hand_in, outcome, todo[hand_in], course.solution(hand_in.chapter))
+
+
+def grade_apart(
+    course: Course,
+    nbgrader: NbGrader,
+    hand_ins: Mapping[HandIn, int],
+    counts: Callable[[HandIn, Outcome], HandIn | None],
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    unsafe: bool = False,
+) -> Iterator[tuple[HandIn, Outcome]]:
+    """Grade notebooks that lie apart from the class's folder; only of those that count are marks written.
+
+    Args:
+        course: the course, with its solutions.
+        nbgrader: nbgrader, configured (`gradebook.configure`).
+        hand_ins: what to grade, each with the seed of its random numbers.
+        counts: is told what came out; it puts what counts into the class's folder and returns where it lies there,
+            None if it does not count.
+        workers: see `grade_class`.
+        scheduler: see `grade_class`.
+        unsafe: see `grade_class`.
+
+    Returns:
+        An iterator over what came out, in no fixed order, once it is written.
+    """
+    models = _models(course, nbgrader, hand_ins, scheduler, unsafe)
+    versions = {c: _version(course, c, model) for c, model in models.items()}
+    for chapter in models:
+        _synchronise_once(nbgrader, chapter, versions[chapter])
+    jobs = {h: replace(models[h.chapter], submission=h.path, seed=seed) for h, seed in hand_ins.items()}
+    with gradebook.open_gradebook(nbgrader) as book:
+        for hand_in, outcome in grade_jobs(jobs, workers, scheduler):
+            if counted := counts(hand_in, outcome):
+                fingerprint = _fingerprint(versions[counted.chapter], counted.path)
+                _write(nbgrader, book, counted, outcome, fingerprint, course.solution(counted.chapter))
+            yield hand_in, outcome
+
+
+# What this process has told a gradebook: a chapter takes a second, and a server grades one notebook at a time.
+_synchronised: dict[tuple[str, Chapter], str] = {}
+
+
+def _synchronise_once(nbgrader: NbGrader, chapter: Chapter, version: str) -> None:
+    key = (nbgrader.coursedir.db_url, chapter)
+    if _synchronised.get(key) != version:
+        synchronise(nbgrader, chapter)
+        _synchronised[key] = version
+
+
+def _models(
+    course: Course, nbgrader: NbGrader, hand_ins: Iterable[HandIn], scheduler: str | None, unsafe: bool
+) -> dict[Chapter, Job]:
+    """For each chapter in order the job that a notebook of it is, but for the notebook.
+
+    Raises:
+        CourseError: there is no sandbox.
+    """
+    settings = GradeChapter(parent=nbgrader)
+    settings.unsafe = settings.unsafe or unsafe
+    if scheduler is None and not settings.unsafe:
+        require_sandbox()
+    chapters = sorted({h.chapter for h in hand_ins}, key=lambda chapter: chapter.folder)
+    return {c: settings.job(course.solution(c), course.solution(c)) for c in chapters}
 
 
 def outdated(course: Course, nbgrader: NbGrader) -> list[HandIn]:
@@ -134,8 +194,12 @@ def _refuse(course: Course, nbgrader: NbGrader, book: Gradebook, hand_in: HandIn
     return _write(nbgrader, book, hand_in, outcome, fingerprint, course.solution(hand_in.chapter))
 
 
-def _require_sandbox() -> None:
-    # Asked before any worker is started, and without importing torch.
+def require_sandbox() -> None:
+    """See to it that there is a sandbox, before any worker is started and without importing torch.
+
+    Raises:
+        CourseError: there is none.
+    """
     if missing := why_not_sandboxed():
         raise CourseError(refusal(missing))
 

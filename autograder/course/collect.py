@@ -227,7 +227,7 @@ def collect(
             left.append(Left(found.place, told))
         try:
             for chapter, found in older:
-                _keep(submitted.parent / "earlier", student, chapter, found.content)
+                keep_aside(submitted.parent / "earlier", student, chapter, found.content)
             for chapter, (found, owner) in sorted(newest.items(), key=lambda item: item[0].folder):
                 how = _put(submitted, student, chapter, found)
                 write_note(submitted, student, chapter.folder, owner)
@@ -451,7 +451,7 @@ def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> st
         before = target.read_bytes()
         if before == found.content:
             return "unchanged"
-        _keep(submitted.parent / "earlier", student, chapter, before)
+        keep_aside(submitted.parent / "earlier", student, chapter, before)
         how = "replaces an earlier one"
     folder.mkdir(parents=True, exist_ok=True)
     # Without a time for a moment, rather than with that of the one before.
@@ -462,7 +462,7 @@ def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> st
     return how
 
 
-def _keep(earlier: Path, student: str, chapter: Chapter, content: bytes) -> None:
+def keep_aside(earlier: Path, student: str, chapter: Chapter, content: bytes) -> None:
     """Keep a notebook beside those that were kept before, whatever they are called; once, if it is the same again."""
     folder = earlier / student / chapter.folder
     folder.mkdir(parents=True, exist_ok=True)

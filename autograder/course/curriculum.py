@@ -13,7 +13,7 @@ REFERENCE = "reference"
 # The environment variable that tells every command and `nbgrader_config.py` which class is at hand.
 CLASS = "AUTOGRADER_CLASS"
 # What lies in classroom/ when there is one class: no other can be called so.
-_OF_ONE_CLASS = ("submitted", "autograded", "feedback", "earlier")
+_OF_ONE_CLASS = ("submitted", "autograded", "feedback", "earlier", "received")
 
 
 class CourseError(Exception):

@@ -107,7 +107,7 @@ def run(
         raise CourseError(f"there is nothing to grade in {submitted}; it should hold {wanted}")
     if not means.same_students:
         _refuse_others(nbgrader, hand_ins)
-    workers = _count_workers(means, len(hand_ins))
+    workers = workers_for(means, len(hand_ins))
     progress = _grade(course, nbgrader, hand_ins, means, workers)
     progress.marked.sort(key=lambda m: (m.student, m.chapter.folder))
     if json_file:
@@ -166,7 +166,12 @@ def _is_same(before: Path, now: Path) -> bool:
     return is_plain_file(before) and is_plain_file(now) and filecmp.cmp(before, now, shallow=False)
 
 
-def _count_workers(means: Means, hand_ins: int) -> int:
+def workers_for(means: Means, hand_ins: int) -> int:
+    """How many processes grade so many notebooks side by side; they are made ready meanwhile.
+
+    Raises:
+        CourseError: there is no such Dask scheduler.
+    """
     if means.scheduler:
         return count_workers(means.scheduler)
     # A worker takes longer to start than ten notebooks to grade.

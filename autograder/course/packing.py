@@ -15,6 +15,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -66,7 +67,18 @@ def run(course: Course, chapter: Chapter, *, name: str | None, repair: bool) -> 
         CourseError: no name, no notebook that can be read, or one that is being changed.
     """
     console = Console(soft_wrap=True)
-    name = _known_name(course, chapter, name)
+    packed = prepare(course, chapter, known_name(course, chapter, name), console, repair=repair)
+    told = "Nothing was sent: upload the file where your instructor asks for it. This receipt lies beside it."
+    console.print(f"{packed.receipt}{told}", markup=False, highlight=False)
+    return 0
+
+
+def prepare(course: Course, chapter: Chapter, name: str, console: Console, *, repair: bool) -> Packed:
+    """Look a notebook over, check it and pack it; what the student should know of it is printed.
+
+    Raises:
+        CourseError: there is no notebook that can be read, or it is being changed, or nothing can be written.
+    """
     if repair:
         mend(course, chapter, console)
     try:
@@ -75,8 +87,7 @@ def run(course: Course, chapter: Chapter, *, name: str | None, repair: bool) -> 
         raise CourseError(f"it cannot be packed: {error.strerror}: {error.filename}") from error
     for note in packed.notes:
         console.print(f"Note: {escape(note)}.")
-    console.print(packed.receipt, markup=False, highlight=False, end="")
-    return 0
+    return packed
 
 
 def pack(course: Course, chapter: Chapter, name: str) -> Packed:
@@ -165,10 +176,25 @@ def _source(cell: dict[str, Any]) -> str:
     return "".join(source) if isinstance(source, list) else str(source)
 
 
-def _known_name(course: Course, chapter: Chapter, name: str | None) -> str:
+def known_name(
+    course: Course, chapter: Chapter, name: str | None, otherwise: Callable[[], str] | None = None
+) -> str:
+    """What a student is called: as they say now, or said last time.
+
+    Args:
+        course: a student's copy, or the repository.
+        chapter: what is handed in.
+        name: what they say now.
+        otherwise: where to ask if they never said.
+
+    Raises:
+        CourseError: nobody knows, or no folder can be called so.
+    """
     file = course.root / _FOLDER / _NAME
     if name is None and file.is_file():
         name = file.read_text(encoding="utf-8", errors="replace")
+    if name is None and otherwise:
+        name = otherwise()
     if name is None:
         raise CourseError(f'whose is it? Say so once: autograder hand-in {chapter.number} --name "Ada Lovelace"')
     if not is_folder_name(name.strip()):
@@ -195,7 +221,6 @@ def _receipt(chapter: Chapter, name: str, now: datetime, outcome: Outcome, file:
         f"{checks}; written answers are marked by hand\n"
         f"hand in:  {file}\n"
         f"SHA-256:  {hashlib.sha256(content).hexdigest()}\n"
-        "Nothing was sent: upload the file where your instructor asks for it. This receipt lies beside it.\n"
     )
 
 

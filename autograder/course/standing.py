@@ -7,7 +7,7 @@ penalties are worked out anew before anything is shown.
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import nbformat
 from nbgrader.api import Assignment, Grade, Gradebook, GradeCell, SubmittedAssignment, SubmittedNotebook
@@ -62,6 +62,24 @@ def refresh_penalties(app: NbGrader, book: Gradebook) -> None:
         resources["nbgrader"]["db_url"] = app.coursedir.db_url
         AssignLatePenalties(parent=app).preprocess(nbformat.v4.new_notebook(), resources)
     book.db.expire_all()
+
+
+def penalty_for(app: NbGrader, student: str, points: float, seconds_late: float) -> float:
+    """What `nbgrader_config.py` has taken off for handing in late; nothing for what is not late."""
+    if seconds_late <= 0:
+        return 0.0
+    rule = AssignLatePenalties(parent=app)
+    rule.init_plugin()
+    return min(points, max(0.0, rule.plugin_inst.late_submission_penalty(student, points, seconds_late) or 0.0))
+
+
+def due_date(book: Gradebook, student: str, folder: str) -> datetime | None:
+    """When a student's chapter is due, extension included, in UTC; None if it is not, or nobody knows it."""
+    assignment = book.db.query(Assignment).filter_by(name=folder).one_or_none()
+    if assignment is None or assignment.duedate is None:
+        return None
+    submission = book.db.query(SubmittedAssignment).filter_by(assignment=assignment, student_id=student).one_or_none()
+    return assignment.duedate + (submission.extension or timedelta()) if submission else assignment.duedate
 
 
 def hand_in_times(book: Gradebook) -> Iterator[tuple[str, str, datetime | None, datetime | None]]:

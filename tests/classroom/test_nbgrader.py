@@ -1,15 +1,9 @@
 """nbgrader's own ways into the engine give the marks that `autograder grade` gives, on SQLite and on PostgreSQL."""
 
 import json
-import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -28,33 +22,6 @@ MARKS = """
     JOIN submitted_notebook sn ON g.notebook_id = sn.id JOIN submitted_assignment sa ON sn.assignment_id = sa.id
     LEFT JOIN comment c ON c.cell_id = bc.id AND c.notebook_id = sn.id
 """
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
-    """The address of a PostgreSQL server on loopback, its data in a temporary folder."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
-    if not programs:
-        pytest.skip("PostgreSQL is not installed (Debian, Ubuntu: apt install postgresql)")
-    # The server refuses to run as root, so root starts it as the user that Debian's package made.
-    owner = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    if owner:
-        shutil.chown(folder, **owner)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    control = [str(programs[-1]), "-D", str(folder / "data"), "-l", str(folder / "log"), "-w"]
-    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-
-    def run(*command: str) -> None:
-        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, **owner)
-
-    run(str(programs[-1].with_name("initdb")), "-D", str(folder / "data"), "-U", "teacher", "-A", "trust", "-N")
-    run(*control, "-o", options, "start")
-    yield f"postgresql+psycopg2://teacher@127.0.0.1:{port}"
-    run(*control, "-m", "immediate", "stop")
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

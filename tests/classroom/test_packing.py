@@ -30,19 +30,6 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli.app, [str(a) for a in arguments], env={"COLUMNS": "200"})
 
 
-@pytest.fixture
-def own(course, hand_in):
-    """Put chapter 01 into notebooks/, answered as told."""
-
-    def own(**answers: str) -> Path:
-        path = course.notebook(course.find("01"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        hand_in("me", "01_numbers", **answers).rename(path)
-        return path
-
-    return own
-
-
 def edit(path: Path, change) -> None:
     notebook = json.loads(path.read_text())
     change([cell for cell in notebook["cells"] if cell["cell_type"] == "code"])
