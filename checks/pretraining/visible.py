@@ -38,7 +38,7 @@ def expect_rows_unchanged(function: Callable) -> None:
     expect(not place(writes_to_rows, beside=function)(function, [[4, 5], [6]], 2, 9), m.pack.ROWS_CHANGED)
 
 
-@visible("three texts by hand, one of them empty, and the error", graded="other cases and sizes of 1")
+@visible("three texts by hand, one of them empty, and the error", graded="other cases")
 def pack(function: Callable) -> None:
     """Texts of two, no and seven tokens in blocks of five and of three; 9 ends each."""
     blocks = call(function, [[1, 2], [], [3, 4, 5, 6, 7, 8, 0]], 5, 9)
@@ -144,7 +144,7 @@ def body_is_kept(classifier, body):
 
 @visible(
     "a body by hand: the mean over real tokens, the head, log-probabilities",
-    graded="other cases, sizes of 1, gradients, dtypes and parameters",
+    graded="other cases, sizes of 1, gradients and dtypes",
 )
 def ReviewClassifier(cls: Callable) -> None:
     """Vectors of two features, the padding far from zero; two classes."""
@@ -285,7 +285,7 @@ def _same(one: float, other: float) -> bool:
     return abs(one - other) <= 1e-6 * abs(other)
 
 
-@visible("two blocks at rates 1, 1/2, 1/4 and 1/8", graded="other cases and sizes of 1")
+@visible("two blocks at rates 1, 1/2, 1/4 and 1/8", graded="other cases")
 def layer_rates(function: Callable) -> None:
     """Two blocks, a rate of 1 and a decay of a half: head, norm, block 1, block 0, embedding."""
     known = m.layer_rates
@@ -326,7 +326,7 @@ def expect_frozen(cls: Callable, module: nn.Module) -> None:
 
 @visible(
     "a layer of two features with a change of rank 1, before and after merging",
-    graded="other cases, sizes of 1, gradients, dtypes, devices and start values",
+    graded="other cases, sizes of 1, gradients, dtypes and devices",
 )
 def LowRank(cls: Callable) -> None:
     """alpha = 6 and rank 2 make a factor of 3."""
@@ -402,7 +402,7 @@ READ = ("abcdefghij", "klmnop", "aa", "rstu", "vw")
 TESTED = ("klmnop", "rstux", "abq", "efghijklm", "jklop", "ponmlk", "acbd", "aaaaaar", "q", "bcdefghij", "vu", "abqz")
 
 
-@visible("the texts of the example", graded="other cases, sizes of 1 and how often parts are called")
+@visible("the texts of the example", graded="other cases and how often parts are called")
 def contaminated(function: Callable) -> None:
     """Pairs of letters, three quarters of which must have been read."""
     value = call(function, [list(text) for text in READ], [list(text) for text in TESTED], 2, 0.75)
