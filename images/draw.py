@@ -965,8 +965,8 @@ def pretraining(svg: ET.Element) -> None:
     box(svg, 556, 350, 140, 50, "new head", KEY)
     arrow(svg, (626, 400), (626, 428))
     text(svg, 626, 450, "negative")
-    arrow(svg, (392, 238), (392, 350), dashed=True)
-    text(svg, 406, 318, "weights", anchor="start", size=16)
+    arrow(svg, (432, 150), (432, 300), (384, 300), (384, 350), dashed=True)
+    text(svg, 442, 230, "weights", anchor="start", size=16)
 
 
 def main() -> None:
