@@ -194,11 +194,11 @@ def number(value: float) -> str:
 # ---- 00 start_here
 
 
-@diagram("From a weighted average to a translator, and on", 668)
+@diagram("From a weighted average to a translator, and on", 820)
 def course_map(svg: ET.Element) -> None:
-    """The twelve chapters as a winding path: start here, weighted averages, normalised dot products, queries keys and
+    """The thirteen chapters as a winding path: start here, weighted averages, normalised dot products, queries keys and
     values, multi-head attention, positions, the transformer block, classification, seq2seq with attention, the
-    encoder-decoder, a translator from German into English, and a language model."""
+    encoder-decoder, a translator from German into English, a language model, and pretraining."""
     stops = [
         ("Start here", "shapes, einsum", INPUT),
         ("Weighted\naverages", "y = W x", INPUT),
@@ -212,9 +212,10 @@ def course_map(svg: ET.Element) -> None:
         ("Encoder,\ndecoder", "the whole model", KEY),
         ("Multi30k\ntranslator", "Hund → dog", OUTPUT),
         ("Language\nmodel", "today's parts", OUTPUT),
+        ("Pretraining", "read, then judge", OUTPUT),
     ]
     wide, high, step = 206, 128, 240
-    corners = [(17 + step * (k % 3 if k // 3 % 2 == 0 else 2 - k % 3), 64 + 152 * (k // 3)) for k in range(12)]
+    corners = [(17 + step * (k % 3 if k // 3 % 2 == 0 else 2 - k % 3), 64 + 152 * (k // 3)) for k in range(13)]
     for (x0, y0), (x1, y1) in itertools.pairwise(corners):
         if y0 == y1:
             right = x1 > x0
@@ -937,6 +938,35 @@ def language_model(svg: ET.Element) -> None:
     arrow(svg, (540, 410), (540, 436))
     text(svg, 540, 470, "RMSNorm, then logits of\nthe next token, tied to\nthe embedding")
     text(svg, 540, 530, "each sublayer adds to the residual stream", size=16)
+
+
+# ---- 12 pretraining
+
+
+@diagram("The same body reads without labels, then judges with few", 500)
+def pretraining(svg: ET.Element) -> None:
+    """Above, the body reads: of *the acting was mask* it is to guess the masked word, on many reviews without labels.
+    Below, the body that has read goes on: its vectors are averaged, and a new head says positive or negative."""
+    for top, name in ((88, "1. reads: reviews without labels"), (316, "2. judges: few reviews with labels")):
+        text(svg, 24, top, name, bold=True, anchor="start")
+    for k, word in enumerate(("the", "acting", "was", "<mask>")):
+        box(svg, 24 + 96 * k, 200, 88, 38, word, KEY if k == 3 else INPUT, size=17)
+        arrow(svg, (68 + 96 * k, 200), (68 + 96 * k, 172))
+    box(svg, 24, 122, 376, 50, "body", QUERY)
+    arrow(svg, (400, 147), (470, 147))
+    box(svg, 470, 122, 226, 50, "superb? awful?", OUTPUT)
+    for k, word in enumerate(("two", "hours", "wasted", ".")):
+        box(svg, 24 + 96 * k, 428, 88, 38, word, INPUT, size=17)
+        arrow(svg, (68 + 96 * k, 428), (68 + 96 * k, 400))
+    box(svg, 24, 350, 376, 50, "the same body", QUERY)
+    arrow(svg, (400, 375), (440, 375))
+    box(svg, 440, 350, 84, 50, "mean", VALUE)
+    arrow(svg, (524, 375), (556, 375))
+    box(svg, 556, 350, 140, 50, "new head", KEY)
+    arrow(svg, (626, 400), (626, 428))
+    text(svg, 626, 450, "negative")
+    arrow(svg, (432, 150), (432, 300), (384, 300), (384, 350), dashed=True)
+    text(svg, 442, 230, "weights", anchor="start", size=16)
 
 
 def main() -> None:

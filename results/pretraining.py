@@ -33,6 +33,7 @@ from subwords import EOS, MASK, PAD, SOS, UNK, train_subwords
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attention_course.bodies import load_export
 from attention_course.data import Review, cache_folder, data_root, read_reviews
 from attention_course.training import keep_training, load_state, mixed_precision, save
 
@@ -373,11 +374,6 @@ def shrink(weights: dict[str, Tensor], bits: int) -> dict:
     return small
 
 
-def restore(small: dict) -> dict[str, Tensor]:
-    """The weights that `shrink` has rounded, in float32."""
-    return {name: v[0] * v[1] if isinstance(v, tuple) else v.float() for name, v in small.items()}
-
-
 def export(source: Path, pieces: bytes, bits: int, path: Path) -> None:
     """Write what reads on, or judges, without the state of its optimizer.
 
@@ -390,22 +386,6 @@ def export(source: Path, pieces: bytes, bits: int, path: Path) -> None:
     small = shrink(state["weights"], bits)
     save(state | {"weights": small, "optimizer": None, "warm": 0, "pieces": pieces}, path)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, {state['tokens']:,} tokens read", flush=True)
-
-
-def load_export(path: Path) -> dict:
-    """A file of `export` as a state to read on from, with `pieces`.
-
-    Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is something else, or cut short.
-    """
-    if not path.exists():
-        raise FileNotFoundError(f"no {path}")
-    try:
-        state = torch.load(path, weights_only=True)
-        return state | {"weights": restore(state["weights"]), "pieces": state["pieces"]}
-    except Exception as error:  # a file of anything may fail in any way
-        raise ValueError(f"{path} is no body that --export wrote, or is cut short: get it anew") from error
 
 
 def begin_from(path: Path, root: Path, name: str) -> None:

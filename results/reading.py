@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from imdb import REGRESSIONS, right_of, run_regression, scored, write_difference
-from pretraining import STARTED_IN, Body, load_export, load_pieces, load_rows, new_body, state_path
+from pretraining import STARTED_IN, Body, load_pieces, load_rows, new_body, state_path
 from quick import keep_freed_memory
 from report import clocks, parse_settings, precision_of, read_answers, run_path, watched, write_run
 from sklearn.linear_model import LogisticRegression
@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torchtext import data
 
+from attention_course.bodies import load_export
 from attention_course.data import cache_folder, data_root, load_reviews, review_fields
 from attention_course.training import mixed_precision, save
 

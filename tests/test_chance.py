@@ -12,6 +12,7 @@ from autograder.checks import DROPOUT_ENTRIES, DROPOUT_LUCK
 from checks import chance
 from checks.imdb_classification import hidden as classification
 from checks.language_model import hidden as language_model
+from checks.pretraining import hidden as pretraining
 from checks.seq2seq_attention import hidden as seq2seq
 from checks.transformer_block import hidden as block
 
@@ -120,7 +121,7 @@ def test_a_right_answer_fails_by_chance_less_than_once_in_a_million(bound):
     assert 0 <= bound() < LEAST
 
 
-# ---- chapters 08 to 11
+# ---- chapters 08 to 12
 
 
 @pytest.mark.parametrize(("draws", "share"), [(300, 0.25), (60, 0.5), (900, 0.001), (10, 0.0), (10, 1.0)])
@@ -149,6 +150,12 @@ def test_sample_next():
 
 def test_generate():
     assert sum(map(_of_a_lot, language_model._TEXT_LOTS)) < LEAST
+
+
+def test_mask_tokens():
+    fates = 4 * (len(pretraining._VOCABULARIES) + 1)  # how many are chosen, and what becomes of them
+    evenly, missing = 18, 18 * (17 / 18) ** 3000  # of the tokens that are put in others' places
+    assert 2 * chance.FALSE * (fates + evenly) + missing < LEAST
 
 
 def test_teacher_forcing():

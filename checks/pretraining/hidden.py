@@ -1,0 +1,559 @@
+"""Hidden tests of chapter 12."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from autograder.checks import (
+    Common,
+    Mistake,
+    call,
+    complain,
+    draw_size,
+    expect,
+    expect_close,
+    expect_device,
+    expect_gradients,
+    expect_parameter_gradients,
+    expect_parameters,
+    expect_raises,
+    expect_tensor,
+    named_parameters,
+    place,
+    randint,
+    randn,
+    randomise,
+    seed,
+    unchanged,
+)
+from checks.chance import drawn_between, likely_counts
+from checks.pretraining import mistakes as m
+from checks.pretraining.visible import (
+    body_is_kept,
+    expect_frozen,
+    expect_groups,
+    expect_indices,
+    expect_merged,
+    expect_rows_unchanged,
+    expect_two,
+    make_linear,
+    make_table_body,
+)
+
+# ---- pack
+
+
+def _packed(rows: list[list[int]], length: int, eos_id: int) -> Tensor:
+    joined: list[int] = []
+    for row in rows:
+        joined = [*joined, *row, eos_id]
+    blocks = [joined[k : k + length] for k in range(0, len(joined) - length + 1, length)]
+    return torch.tensor(blocks, dtype=torch.int64).reshape(-1, length)
+
+
+def check_pack(function: Callable) -> None:
+    """Texts of many lengths, blocks longer and shorter than they, nothing left over and nearly a block left over."""
+    expect_rows_unchanged(function)
+    for texts, longest, length, eos_id in (
+        (5, 9, 4, 2),
+        (1, 6, 1, 0),
+        (7, 3, 20, 11),
+        (3, 0, 2, 5),
+        (0, 3, 4, 1),
+        (draw_size(40, 90), draw_size(10, 300), draw_size(3, 40), draw_size(100, 30_000)),
+    ):
+        rows = [randint(0, 50, (int(randint(0, longest + 1, ())),)).tolist() for _ in range(texts)]
+        asked = f"{len(rows)} texts, {sum(map(len, rows))} tokens together, length {length} and eos_id {eos_id}"
+        right = _packed(rows, length, eos_id)
+        blocks = call(function, rows, length, eos_id)
+        expect_close(blocks, right, "the blocks", dtype=torch.int64, asked=asked)
+    for surplus in (0, 1, 6):  # of one token more or less than fills blocks of 7
+        rows = [randint(0, 50, (14 + surplus - 2,)).tolist(), [], randint(0, 50, (6,)).tolist()]
+        total = sum(map(len, rows)) + 3
+        asked = f"{total} tokens with the ends, and length 7"
+        expect_close(call(function, rows, 7, 60), _packed(rows, 7, 60), "the blocks", dtype=torch.int64, asked=asked)
+    for length in (0, -3):
+        expect_raises(ValueError, partial(function, [[1, 2]], length, 9), f"length={length}")
+
+
+# ---- mask_tokens
+
+
+# (B, n, vocabulary, special tokens): special numbers in the middle, at the end, at the beginning.
+_VOCABULARIES = ((200, 300, 900, 4), (300, 150, 700, 7), (1, 40_000, 800, 1))
+
+
+def check_mask_tokens(function: Callable) -> None:
+    """Which may be chosen, how many are, the three fates, that places are drawn one by one, the generator.
+
+    A right answer is turned down less than once in a million runs: of some hundred counts each is outside its bounds
+    with a probability of 2 · FALSE.
+    """
+    _check_apart(function)
+    for batch, n, vocab, kinds in _VOCABULARIES:
+        _check_fates(function, batch, n, vocab, kinds, drawn_between(0.1, 0.9))
+    _check_fates(function, 200, 200, 600, 3, None)
+    _check_vocabulary(function)
+    _check_generator(function)
+    nothing = randint(5, 60, (3, 1))
+    with unchanged(tokens=nothing):
+        inputs, chosen = expect_two(call(function, nothing, 2, 60, [0, 1, 2], 0.0))
+    asked = "a share of 0"
+    expect_close(inputs, nothing, "the tokens to read", asked=asked, otherwise=m.mask_tokens.OTHERS_CHANGED)
+    expect(not chosen.any(), m.mask_tokens.SHARE, asked=asked)
+    special = torch.full((2, 3), 2)
+    inputs, chosen = expect_two(call(function, special, 2, 60, [0, 1, 2], 1.0))
+    asked = "a text of special tokens alone, and a share of 1"
+    expect(not chosen.any(), m.mask_tokens.SPECIAL_CHOSEN, asked=asked)
+    expect_close(inputs, special, "the tokens to read", asked=asked)
+
+
+def _special(vocab: int, kinds: int) -> list[int]:
+    """Special numbers from anywhere in the vocabulary; the first is the mask."""
+    return (randn(vocab).argsort()[:kinds]).tolist()
+
+
+def _within(count: int, of: int, share: float) -> bool:
+    low, high = likely_counts(of, share)
+    return low <= count <= high
+
+
+def _check_fates(function: Callable, batch: int, n: int, vocab: int, kinds: int, share: float | None) -> None:
+    known, special = m.mask_tokens, _special(vocab, kinds)
+    tokens = randint(0, vocab, (batch, n))
+    sharing = () if share is None else (share,)
+    with unchanged(tokens=tokens):
+        inputs, chosen = expect_two(call(function, tokens, special[0], vocab, special, *sharing))
+    share = 0.15 if share is None else share
+    asked = f"tokens {(batch, n)}, a vocabulary of {vocab}, {kinds} special tokens and share {share:g}"
+    expect_tensor(inputs, (batch, n), torch.int64, "the tokens to read", asked)
+    expect_tensor(chosen, (batch, n), torch.bool, "`chosen`", asked)
+    ordinary = ~torch.isin(tokens, torch.tensor(special))
+    expect(not (chosen & ~ordinary).any(), known.SPECIAL_CHOSEN, asked=asked)
+    expect(not ((inputs != tokens) & ~chosen).any(), known.OTHERS_CHANGED, asked=asked)
+    count, of = int(chosen.sum()), int(ordinary.sum())
+    told = {"expected": f"about {share:.3g}", "got": f"{count / of:.3g}"}
+    # Numbers below the largest special one are no special tokens.
+    low = ordinary & (tokens < max(special))
+    skipped = int(low.sum()) > 1000 and int((chosen & low).sum()) == 0
+    expect(not skipped, known.FIRST_IDS, "the tokens chosen", asked=asked)
+    mistake = known.SHARE if sharing else known.SHARE_DEFAULT
+    expect(_within(count, of, share), mistake, "the share of the tokens chosen", asked=asked, **told)
+    masked = (inputs == special[0])[chosen]
+    stays = (inputs == tokens)[chosen]
+    other = ~masked & ~stays
+    expect(not torch.isin(inputs[chosen][other], torch.tensor(special)).any(), known.SPECIAL_DRAWN, asked=asked)
+    got = [round(part.double().mean().item(), 3) for part in (masked, other, stays)]
+    # The drawn token may be the one that was there: so rarely that the bounds of both hold.
+    again = 1 / (vocab - kinds)
+    fits = _within(int(masked.sum()), count, 0.8)
+    fits &= any(_within(int(other.sum()), count, 0.1 * (1 - p)) for p in (0.0, again))
+    fits &= any(_within(int(stays.sum()), count, 0.1 * (1 + p)) for p in (0.0, again))
+    what = "the shares of masked, replaced and unchanged tokens among the chosen"
+    expect(fits, known.FATES, what, asked=asked, expected=[0.8, 0.1, 0.1], got=got)
+
+
+def _check_vocabulary(function: Callable) -> None:
+    """All tokens but the special ones are put in others' places, and about equally often."""
+    known, vocab, special = m.mask_tokens, 24, _special(24, 5)
+    tokens = torch.full((100, 400), next(i for i in range(vocab) if i not in special))
+    inputs, chosen = expect_two(call(function, tokens, special[0], vocab, special, 1.0))
+    drawn = inputs[chosen & (inputs != special[0]) & (inputs != tokens)]
+    expect(not torch.isin(drawn, torch.tensor(special)).any(), known.SPECIAL_DRAWN)
+    counts = drawn.bincount(minlength=vocab)
+    missing = [i for i in range(vocab) if i not in special and i != int(tokens[0, 0]) and counts[i] == 0]
+    mistake = known.ONE_TOKEN if int((counts > 0).sum()) <= 1 else known.TOKENS_MISSING
+    told = {"expected": f"{vocab - 6} different ones", "got": f"{int((counts > 0).sum())}"}
+    expect(not missing, mistake, "the tokens put in others' places", **told)
+    even = all(_within(int(counts[i]), len(drawn), 1 / (vocab - 6)) for i in range(vocab) if counts[i])
+    expect(even, known.FATES, "how often each token is put in another's place", got=counts[counts > 0].tolist())
+
+
+def _check_apart(function: Callable) -> None:
+    """Places are drawn one by one: rows differ, and so do their counts."""
+    known = m.mask_tokens
+    _, chosen = expect_two(call(function, randint(5, 600, (60, 80)), 2, 600, [0, 1, 2], 0.5))
+    expect(not (chosen == chosen[:1]).all(), known.SAME_PLACES)
+    expect(not (chosen == chosen[:, :1]).all(), known.SAME_PLACES, "all tokens of a row")
+    counts = chosen.sum(1)
+    expect(len(counts.unique()) > 1, known.ALWAYS_AS_MANY, "the number chosen in each row", got=counts)
+    counts = chosen.sum(0)
+    expect(len(counts.unique()) > 1, known.ALWAYS_AS_MANY, "the number chosen in each column", got=counts)
+
+
+def _check_generator(function: Callable) -> None:
+    known, tokens = m.mask_tokens, randint(5, 600, (20, 50))
+
+    def drawn(number: int | None) -> tuple[Tensor, Tensor]:
+        chance = {} if number is None else {"generator": torch.Generator().manual_seed(number)}
+        return expect_two(call(function, tokens, 2, 600, [0, 1, 2], 0.5, **chance))
+
+    def alike(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> bool:
+        return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+    expect(alike(drawn(3), drawn(3)), known.NO_GENERATOR)
+    expect(not alike(drawn(3), drawn(4)), known.SEEDED_ANEW)
+    seed(7, beside=function)
+    expect(not alike(drawn(None), drawn(None)), known.FIXED_SEED)
+
+
+# ---- ReviewClassifier
+
+
+def _judge(state: dict[str, Tensor], tokens: Tensor, pad_id: int) -> Tensor:
+    read = state["body.table.weight"][tokens] * (1 + torch.arange(tokens.shape[1])).unsqueeze(1)
+    kept = (tokens != pad_id).unsqueeze(-1)
+    mean = (read * kept).sum(1) / kept.sum(1).clamp(min=1)
+    return F.linear(mean, state["head.weight"], state["head.bias"]).log_softmax(-1)
+
+
+def _texts(batch: int, n: int, vocab: int, pad_id: int) -> Tensor:
+    """Rows of different lengths, one with nothing but padding where there are three or more."""
+    tokens = randint(0, vocab - 1, (batch, n))
+    tokens = tokens + (tokens >= pad_id)
+    for row in range(1, batch):
+        tokens[row, n - row * n // batch :] = pad_id
+    if batch > 2:
+        tokens[-1] = pad_id
+    return tokens
+
+
+def check_review_classifier(cls: Callable) -> None:
+    """Parameters, values, padding, gradients; the body itself is kept."""
+    for vocab, dim, classes, pad_id, shapes in (
+        (9, 4, 3, 5, ((3, 6), (1, 1), (5, 2))),
+        (6, 3, 2, 0, ((2, 7),)),
+        (30, 1, 4, 1, ((4, 3), (1, 9))),
+        (
+            draw_size(100, 300),
+            draw_size(5, 70),
+            draw_size(2, 9),
+            draw_size(20, 90),
+            ((draw_size(6, 20), draw_size(70, 200)),),
+        ),
+    ):
+        body = place(make_table_body, beside=cls)(vocab, dim)
+        model = call(cls, body, dim, classes, pad_id)
+        promised = {"body.table.weight": (vocab, dim), "head.weight": (classes, dim), "head.bias": (classes,)}
+        expect_parameters(model, promised, {"body": m.ReviewClassifier.BODY_LEFT_OUT})
+        expect(place(body_is_kept, beside=cls)(model, body), m.ReviewClassifier.BODY_COPIED)
+        for dtype in (torch.float32, torch.float64):
+            state = randomise(model, promised, dtype)
+            model.eval()
+            for batch, n in shapes:
+                tokens = _texts(batch, n, vocab, pad_id)
+                with unchanged(tokens=tokens):
+                    y = call(model, tokens)
+                asked = f"tokens {(batch, n)}, {classes} classes and pad_id {pad_id}"
+                expect_tensor(y, name="the result", asked=asked)
+                empty = (tokens == pad_id).all(1)
+                expect(
+                    not (y[empty].isnan().any() if y.shape[0] == batch else False),
+                    m.ReviewClassifier.EMPTY_ROW,
+                    asked=asked,
+                )
+                right = _judge(state, tokens, pad_id)
+                rivals = {
+                    m.ReviewClassifier.PAD_IS_1: partial(_judge, state, tokens, 1),
+                    m.ReviewClassifier.PAD_IS_0: partial(_judge, state, tokens, 0),
+                }
+                expect_close(y, right, "the result", rivals, dtype, asked=asked)
+        tokens = _texts(3, 6, vocab, pad_id)[:2]
+        expect_parameter_gradients(model, lambda s, t, pad_id=pad_id: _judge(s, t, pad_id), state, [tokens])
+
+
+# ---- layer_rates
+
+
+def check_layer_rates(function: Callable) -> None:
+    """Bodies of several depths, rates and decays."""
+    for depth, dim, table in ((3, 4, True), (1, 2, False), (6, 1, True), (draw_size(7, 12), 3, False)):
+        _check_rates(function, (depth, dim, table), drawn_between(1e-4, 3.0), drawn_between(0.3, 0.95))
+    _check_rates(function, (2, 3, True), 0.01, 1.0)
+
+
+def _check_rates(function: Callable, sizes: tuple[int, int, bool], rate: float, decay: float) -> None:
+    known, depth = m.layer_rates, sizes[0]
+    below = [0, 0, *range(1, depth + 2)]
+    rivals = {
+        known.ALL_ALIKE: [rate for _ in below],
+        known.UPSIDE_DOWN: [rate * decay ** (depth + 1 - k) for k in below],
+        known.DIVIDED: [rate / decay**k for k in below],
+        known.LINEAR: [rate * (1 - (1 - decay) * k) for k in below],
+        known.STEP_TWICE: [rate * decay ** (2 * k) for k in below],
+        known.LAST_BLOCK: [rate * decay ** max(k - 1, 0) for k in below],
+        known.EMBEDDING: [rate * decay ** min(k, depth) for k in below],
+        known.EMBEDDING_HIGH: [rate * decay ** (k % (depth + 1)) for k in below],
+    }
+    expect_groups(function, sizes, rate, decay, [rate * decay**k for k in below], rivals)
+
+
+# ---- LowRank
+
+
+def _low_rank(x: Tensor, state: Mapping[str, Tensor], factor: float, linear: bool = True) -> Tensor:
+    """The formula, with the frozen layer or without."""
+    change = factor * (x @ state["A"].T @ state["B"].T)
+    return F.linear(x, state["linear.weight"], state.get("linear.bias")) + change if linear else change
+
+
+def _low_rank_rivals(
+    x: Tensor, state: Mapping[str, Tensor], rank: int, alpha: float
+) -> dict[Mistake, Callable[[], Tensor]]:
+    known = m.LowRank
+    factors = {
+        known.NO_SCALE: 1.0,
+        known.ALPHA_ONLY: alpha,
+        known.RANK_ONLY: 1 / rank,
+        known.ROOT: alpha / rank**0.5,
+        known.UPSIDE_DOWN: rank / alpha,
+        known.SUBTRACTED: -alpha / rank,
+    }
+    found = {mistake: partial(_low_rank, x, state, factor) for mistake, factor in factors.items()}
+    return found | {known.NO_LINEAR: partial(_low_rank, x, state, alpha / rank, False)}
+
+
+def _merged_rivals(
+    x: Tensor, state: Mapping[str, Tensor], rank: int, alpha: float
+) -> dict[Mistake, Callable[[], Tensor]]:
+    known = m.LowRank
+    without = {name: value for name, value in state.items() if name != "linear.bias"}
+    return {
+        known.MERGED_BARE: partial(_low_rank, x, state, 0.0),
+        known.MERGED_SCALE: partial(_low_rank, x, state, 1.0),
+        known.MERGED_NO_BIAS: partial(_low_rank, x, without, alpha / rank),
+    }
+
+
+def check_low_rank(cls: Callable) -> None:
+    """Parameters, starts, values, gradients, merging; layers with a bias and without."""
+    for inside, outside, rank, alpha, bias in (
+        (4, 3, 2, 5.0, True),
+        (3, 3, 3, 1.0, True),
+        (5, 6, 1, 0.25, False),
+        (1, 1, 1, 3.0, True),
+        (draw_size(20, 60), draw_size(61, 99), draw_size(2, 9), drawn_between(0.5, 40.0), False),
+    ):
+        linear = place(make_linear, beside=cls)(inside, outside, bias)
+        module = call(cls, linear, rank, alpha)
+        shapes: dict[str, tuple] = {"A": (rank, inside), "B": (outside, rank), "linear.weight": (outside, inside)}
+        if bias:
+            shapes["linear.bias"] = (outside,)
+        expect_parameters(module, shapes)
+        expect_frozen(cls, module)
+        _check_starts(module, rank, inside)
+        asked = f"{inside} features to {outside}, rank {rank}, alpha {alpha:g}"
+        for dtype in (torch.float32, torch.float64):
+            state = randomise(module, shapes, dtype)
+            module.eval()
+            tolerance = 1e-4 if dtype == torch.float32 else 1e-9
+            for shape in ((3, inside), (2, 5, inside), (inside,), (1, 1, inside)):
+                x = randn(*shape, dtype=dtype)
+                with unchanged(x=x):
+                    y = call(module, x)
+                right = _low_rank(x.double(), state, alpha / rank)
+                rivals = _low_rank_rivals(x.double(), state, rank, alpha)
+                expect_close(y, right, "the output", rivals, dtype, tolerance, asked)
+            x = randn(4, inside, dtype=dtype)
+            right, rivals = _low_rank(x.double(), state, alpha / rank), _merged_rivals(x.double(), state, rank, alpha)
+            expect_merged(cls, module, x, right, rivals, bias, tolerance)
+        x = randn(4, inside)
+        expect_gradients(module, lambda x, state=state, f=alpha / rank: _low_rank(x, state, f), {"x": x})
+        _check_learning(module, state, x, alpha / rank)
+    expect_device(module.to("meta"), {"x": x})
+
+
+def _check_starts(module: nn.Module, rank: int, inside: int) -> None:
+    start = {name: parameter.detach() for name, parameter in named_parameters(module).items()}
+    expect(not start["B"].any(), m.LowRank.B_START, got=start["B"].flatten())
+    alike = rank > 1 and bool((start["A"] == start["A"][:1]).all())
+    expect(start["A"].any() and not alike, m.LowRank.A_START, got=start["A"].flatten())
+
+
+def _check_learning(module: nn.Module, state: dict[str, Tensor], x: Tensor, factor: float) -> None:
+    """Gradients of `A` and `B` are the formula's."""
+    with torch.enable_grad():
+        leaves = {name: state[name].clone().requires_grad_() for name in ("A", "B")}
+        expected = _low_rank(x, state | leaves, factor)
+        direction = randn(*expected.shape)
+        (expected * direction).sum().backward()
+        module.zero_grad()
+        result = call(module, x)
+        expect(result.requires_grad, Common.CUT_OFF)
+        (result * direction).sum().backward()
+    parameters = named_parameters(module)
+    for name, leaf in leaves.items():
+        gradient = parameters[name].grad
+        expect(gradient is not None, Common.PARAMETER_UNUSED, f"the parameter without gradient is `{name}`")
+        what = f"the gradient of the parameter `{name}`"
+        expect_close(gradient, leaf.grad, what, tolerance=1e-7, otherwise=Common.WRONG_GRADIENT)
+
+
+# ---- contaminated
+
+
+_Texts = Sequence[Sequence[Any]]
+
+
+def _grams(text: Sequence[Any], n: int) -> list[tuple]:
+    """The n-grams of a text, one for each place."""
+    return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+
+
+def _by_rule(
+    read: _Texts, tested: _Texts, n: int, keep: Callable[[int, int], bool], distinct: bool = False
+) -> list[int]:
+    """Which texts a rule keeps, by how many of how many n-grams were read."""
+    seen = {gram for text in read for gram in _grams(text, n)}
+    found = []
+    for i, text in enumerate(tested):
+        grams: Any = _grams(text, n)
+        grams = set(grams) if distinct else grams
+        if grams and keep(sum(gram in seen for gram in grams), len(grams)):
+            found.append(i)
+    return found
+
+
+def _rivals_found(read: _Texts, tested: _Texts, n: int, share: float) -> dict[Mistake, Callable[[], list[int]]]:
+    """What each mistake finds."""
+    known = m.contaminated
+
+    def some(
+        keep: Callable[[int, int], bool],
+        n: int = n,
+        read: _Texts = read,
+        tested: _Texts = tested,
+        distinct: bool = False,
+    ) -> Callable[[], list[int]]:
+        return lambda: _by_rule(read, tested, n, keep, distinct)
+
+    def enough(hits: int, of: int) -> bool:
+        return hits >= share * of
+
+    def bags(texts: _Texts) -> list[list[tuple]]:
+        return [[tuple(sorted(gram)) for gram in _grams(text, n)] for text in texts]
+
+    def turned() -> list[int]:
+        theirs = {gram for text in read for gram in _grams(text, n)}
+        return [i for i, t in enumerate(tested) if len(theirs & set(_grams(t, n))) >= share * max(len(theirs), 1)]
+
+    def one_source() -> list[int]:
+        return sorted({i for text in read for i in _by_rule([text], tested, n, enough)})
+
+    def cut_short(text: Sequence[Any]) -> list:
+        return list(text[:-1])
+
+    def strided() -> list[int]:
+        seen = {tuple(t[i : i + n]) for t in read for i in range(0, len(t) - n + 1, n)}
+        parts = [[tuple(t[i : i + n]) for i in range(0, len(t) - n + 1, n)] for t in tested]
+        return [i for i, p in enumerate(parts) if p and sum(g in seen for g in p) >= share * len(p)]
+
+    def short() -> list[int]:
+        return sorted({*_by_rule(read, tested, n, enough), *(i for i, t in enumerate(tested) if len(t) < n)})
+
+    return {
+        known.ABOVE: some(lambda hits, of: hits > share * of),
+        known.ANY: some(lambda hits, of: hits > 0),
+        known.ALL: some(lambda hits, of: hits == of),
+        known.SHARE_FIXED: some(lambda hits, of: hits >= 0.5 * of),
+        known.N_FIXED: some(enough, 8),
+        known.WORDS: some(enough, 1),
+        known.UNORDERED: some(enough, 1, read=bags(read), tested=bags(tested)),
+        known.ACROSS: some(enough, read=[[token for text in read for token in text]]),
+        known.TURNED_ROUND: turned,
+        known.DISTINCT: some(enough, distinct=True),
+        known.LAST_LOST: some(enough, read=[cut_short(t) for t in read], tested=[cut_short(t) for t in tested]),
+        known.SHORT: short,
+        known.ONE_SOURCE: one_source,
+        known.WHOLE: lambda: [i for i, text in enumerate(tested) if list(text) in [list(r) for r in read]],
+        known.STRIDE: strided,
+    }
+
+
+def _expect_found(function: Callable, read: _Texts, tested: _Texts, n: int, share: float, asked: str) -> None:
+    right = _by_rule(read, tested, n, lambda hits, of: hits >= share * of)
+    value = call(function, [list(t) for t in read], [list(t) for t in tested], n, share)
+    expect_indices(value, right, _rivals_found(read, tested, n, share), asked)
+
+
+def check_contaminated(function: Callable) -> None:
+    """Texts with stretches of what was read; shares on the border; both defaults; the work."""
+    for texts, longest, vocab, n in ((6, 14, 3, 2), (9, 30, 4, 3), (4, 12, 2, 1), (12, 40, 5, 4), (5, 30, 40, 10)):
+        for share in (0.5, 0.25, 0.75, 1.0, 0.125):
+            read, tested = _library(texts, longest, vocab, n)
+            _expect_found(function, read, tested, n, share, f"{texts} texts read, n={n} and share={share:g}")
+    read, tested = _library(draw_size(60, 120), 60, 9, 5)
+    _expect_found(function, read, tested, 5, 0.375, f"{len(read)} texts read, n=5 and share=0.375")
+    words = [[f"w{token}" for token in text] for text in read], [[f"w{token}" for token in text] for text in tested]
+    _expect_found(function, *words, 5, 0.375, f"{len(read)} texts of words read, n=5 and share=0.375")
+    for empty in (([], [[1, 2, 3]]), ([[1, 2, 3]], []), ([[]], [[], [1]])):
+        _expect_found(function, *empty, 2, 0.5, f"what was read {empty[0]}, tested {empty[1]}")
+    _check_defaults(function)
+    few, many = (place(_effort, beside=function)(function, texts) for texts in (30, 120))
+    told = {"expected": "about 4 times as much", "got": f"{many / few:.0f} times as much"}
+    expect(many < 8 * few, m.contaminated.SLOW, "the work for 4 times as many texts", **told)
+
+
+def _library(texts: int, longest: int, vocab: int, n: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Texts, and others of which parts are copied from one or two of them, short ones and empty ones among both."""
+    read = [randint(0, vocab, (int(randint(0, longest, ())),)).tolist() for _ in range(texts)]
+    tested: list[list[int]] = [[], list(range(n - 1))]
+    for _ in range(12 * texts):
+        text = []
+        for _ in range(int(randint(1, 4, ()))):
+            source = read[int(randint(0, texts, ()))] if randint(0, 3, ()) else randint(0, 2 * vocab, (n + 4,)).tolist()
+            start = int(randint(0, len(source) + 1, ()))
+            text += source[start : start + int(randint(n, 3 * n + 3, ()))]
+        tested.append(text)
+    tested += [list(text) for text in read[:2]]
+    # One that repeats itself: counted at every place, or once.
+    tested.append((read[-1] * 3)[: 4 * n] + randint(3 * vocab, 5 * vocab, (2 * n,)).tolist())
+    return read, tested
+
+
+def _check_defaults(function: Callable) -> None:
+    """Eight tokens in a row, half of them."""
+    source = randint(0, 1000, (60,)).tolist()
+    new = [2000 + i for i in range(40)]
+    tested = [source[:7] + new[:3], source[:20] + new[:12], source[:20] + new[:14], source[:8], source[:12] + new[:30]]
+    right = _by_rule([source], tested, 8, lambda hits, of: 2 * hits >= of)
+    value = call(function, [source], tested)
+    told: dict[str, Any] = {"expected": right, "got": value}
+    if list(value) != right:
+        complain(m.contaminated.DEFAULTS, "the texts found without `n` and `share`", **told)
+
+
+def _effort(function, texts):
+    import sys
+
+    class Token(int):
+        compared = 0
+
+        def __eq__(self, other):
+            Token.compared += 1
+            return int(self) == int(other)
+
+        __hash__ = int.__hash__
+
+    def text(start):
+        return [Token((start * 7919 + 31 * k * k) % 100003) for k in range(14)]
+
+    read, tested = [text(i) for i in range(texts)], [text(texts + i) for i in range(texts)]
+    lines = 0
+
+    def count(frame, event, arg):
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        function(read, tested)
+    finally:
+        sys.settrace(before)
+    return lines + Token.compared

@@ -1,0 +1,131 @@
+"""The mistakes that chapter 12's checks know: each has a name that stays, and the sentence that a student reads."""
+
+from autograder.mistakes import Mistake, breaks
+from autograder.rules import Rule
+
+
+class pack(Mistake):
+    NO_EOS = "no `eos_id` stands between the texts: it follows each of them"
+    EOS_FIRST = "`eos_id` stands before each text: it follows it"
+    EOS_BETWEEN = "`eos_id` stands between texts only: it follows the last one, too"
+    EOS_ONCE = "`eos_id` stands behind all texts together: it follows each of them"
+    EOS_FIXED = "another number than `eos_id` ends the texts"
+    EMPTY_LOST = "a text without tokens is passed over: its `eos_id` stands there all the same"
+    TEXT_BY_TEXT = "each text is cut by itself, and its own rest is lost: join the texts first"
+    REST_KEPT = "the rest that fills no block is kept: it is dropped"
+    FRONT_DROPPED = "tokens are dropped at the front: what is left over is at the end"
+    BLOCK_LOST = "a full block is dropped: only what fills none goes"
+    COLUMNS = "the text runs down the columns: each row is a stretch of it"
+    OVERLAP = "the blocks overlap: each token stands in one"
+    ROWS_CHANGED = (
+        "the lists that were handed in are changed: `append`, `+=` and `extend` write into the caller's lists"
+    )
+
+
+class mask_tokens(Mistake):
+    NO_PAIR = "what is returned is no pair: the tokens to read, and which of them are to be guessed"
+    SHARE = "the share of the positions that is chosen is not `share`"
+    SHARE_DEFAULT = "the default of `share` is not the one in the signature"
+    SPECIAL_CHOSEN = "special tokens are chosen: those of `special_ids` never are"
+    SPECIAL_DRAWN = "special tokens are put in others' places: draw from those that are not special"
+    FIRST_IDS = (
+        "the special tokens are taken to be the first numbers of the vocabulary: `special_ids` says which they are"
+    )
+    OTHERS_CHANGED = "tokens that were not chosen are changed"
+    ALWAYS_MASK = "every chosen token becomes `mask_id`: some become another token, and some stay"
+    NONE_STAYS = "no chosen token stays as it is"
+    NONE_ANOTHER = "no chosen token becomes another one than `mask_id`"
+    NEVER_MASK = "no chosen token becomes `mask_id`"
+    FATES = "the chosen tokens' three fates do not have the shares of the text"
+    STAYING_LEFT_OUT = "the chosen tokens that stay are not in `chosen`: they are to be guessed, too"
+    TURNED_ROUND = "`chosen` is turned round: it is True where a token is to be guessed"
+    SAME_PLACES = "the same places are chosen in every row: each row is drawn by itself"
+    ALWAYS_AS_MANY = "every row has as many chosen: each position is drawn by itself"
+    ONE_TOKEN = "one random token takes every place: draw one for each"
+    TOKENS_MISSING = "some tokens of the vocabulary are never put in another's place"
+    NO_GENERATOR = "two draws with generators of the same seed differ: pass `generator` on to each draw"
+    SEEDED_ANEW = "generators of different seeds give the same: draw from `generator`, do not seed anew"
+    FIXED_SEED = "without a generator two draws are the same: there is a fixed seed inside"
+
+
+class ReviewClassifier(Mistake):
+    SCORES = "these are scores: take their log-softmax"
+    PROBABILITIES = "these are probabilities: log-probabilities are asked for"
+    OVER_BATCH = "the softmax is taken over the batch: its dimension is that of the classes"
+    MEAN_OVER_PADDING = "padding counts in the mean: average over the real tokens"
+    DIVIDED_BY_N = "the sum over real tokens is divided by n, not by how many they are"
+    FIRST_POSITION = "the first position stands for the text: average over all real ones"
+    LAST_POSITION = "the last position stands for the text: average over all real ones"
+    LARGEST = "the maximum is taken over the positions: take the mean"
+    SUM = "the sum is taken over the positions: take the mean"
+    AVERAGED_LATE = "log-probabilities are averaged over the positions: average the vectors, then judge once"
+    PAD_IS_1 = "`pad_id` is taken to be 1: use the argument"
+    PAD_IS_0 = "`pad_id` is taken to be 0: use the argument"
+    BODY_COPIED = "the classifier has a copy of the body: keep the one that was handed in"
+    BODY_LEFT_OUT = "the body's parameters are not the classifier's: keep the body as `self.body`"
+    EMPTY_ROW = "a text of nothing but padding gives NaN"
+
+
+class layer_rates(Mistake):
+    NO_GROUPS = "what is returned is no list of groups, each a dictionary with `params` and `lr`"
+    MISSING = "a parameter is in no group, so that it never learns"
+    TWICE = "a parameter is in more than one place"
+    HEAD = "the head's rate is not `rate`"
+    ALL_ALIKE = "all rates are equal: each layer has `decay` times that of the one above"
+    UPSIDE_DOWN = "the rates fall from the bottom to the top: the head has the highest"
+    LAST_BLOCK = "the last block has the head's rate: it is a layer below"
+    EMBEDDING = "the embedding has the rate of the first block: it is a layer below"
+    EMBEDDING_HIGH = "the embedding has the head's rate: it is the lowest layer"
+    NORM = "the norm behind the last block belongs to the head, and has its rate"
+    DIVIDED = "each rate is divided by `decay`: multiply"
+    LINEAR = "the rates fall by equal steps: each is `decay` times the one above"
+    STEP_TWICE = "`decay` acts twice from one layer to the next"
+
+
+class LowRank(Mistake):
+    NOT_FROZEN = "the layer that was handed in still learns: freeze it"
+    CHANGE_FROZEN = "`A` or `B` does not learn: only the layer that was handed in is frozen"
+    B_START = "`B` does not start as zeros, so that the outputs are others before anything is learnt"
+    A_START = "`A` starts as zeros, or with equal rows: then no gradient tells its rows apart"
+    NO_LINEAR = "the frozen layer's output is missing: the change is added to it"
+    NO_SCALE = "the change is not multiplied by `alpha / rank`"
+    ALPHA_ONLY = "the change is multiplied by `alpha`, and not divided by `rank`"
+    RANK_ONLY = "the change is divided by `rank`, and not multiplied by `alpha`"
+    ROOT = "the change is divided by the root of `rank`: here it is `rank` itself"
+    UPSIDE_DOWN = "the change is multiplied by `rank / alpha`: it is `alpha / rank`"
+    SUBTRACTED = "the change is subtracted: add it"
+    MERGED_BARE = "`merged()` gives the frozen layer without the change"
+    MERGED_NO_BIAS = "`merged()` loses the bias of the frozen layer"
+    MERGED_SCALE = "`merged()` leaves out the factor `alpha / rank`"
+    MERGED_IN_PLACE = (
+        "`merged()` changes the layer itself, so that the change counts twice from then on: make a new one"
+    )
+    MERGED_NO_LAYER = "`merged()` returns no `nn.Linear`"
+    BIAS_MADE_UP = "a layer without a bias has one after `merged()`"
+
+
+class contaminated(Mistake):
+    NO_LIST = "what is returned is no list of indices"
+    ABOVE = "a text with exactly `share` is left out: at least `share` is asked for"
+    ANY = "one n-gram that was read is enough: at least `share` of them must be"
+    ALL = "a text is found only if all its n-grams were read: `share` of them is enough"
+    SHARE_FIXED = "`share` is not used"
+    N_FIXED = "`n` is not used"
+    DEFAULTS = "the default of `n` or of `share` is not the one in the signature"
+    WORDS = "single tokens are looked up: n of them in a row make an n-gram"
+    UNORDERED = "the order within an n-gram is lost: n tokens in a row, in their order"
+    ACROSS = "n-grams reach from one text into the next: each text by itself"
+    TURNED_ROUND = "the share is that of what was read: count the n-grams of the tested text"
+    DISTINCT = "an n-gram that stands in a text twice is counted once: every place counts"
+    LAST_LOST = "the last n-gram of each text is left out"
+    SHORT = "a text shorter than n is found: it has no n-gram that could have been read"
+    ONE_SOURCE = "the n-grams have to come from a single text: they may come from several"
+    WHOLE = "only whole texts are compared"
+    STRIDE = "the n-grams are cut one behind the other: one begins at every token"
+    SLOW = "the work grows with the number of pairs of texts: keep what was read in a set, and look each n-gram up"
+
+
+breaks(Rule.UNCHANGED, pack.ROWS_CHANGED)
+breaks(Rule.CHANCE, mask_tokens.NO_GENERATOR, mask_tokens.SEEDED_ANEW)
+breaks(Rule.START, LowRank.B_START, LowRank.A_START)
+breaks(Rule.EFFORT, contaminated.SLOW)

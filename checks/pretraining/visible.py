@@ -1,0 +1,427 @@
+"""What chapter 12's check cells call: small cases by hand, and the commonest mistakes by name."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from autograder.checks import (
+    Common,
+    Mistake,
+    Unexplained,
+    call,
+    complain,
+    expect,
+    expect_close,
+    expect_parameters,
+    expect_raises,
+    expect_tensor,
+    given,
+    named_parameters,
+    place,
+    unchanged,
+)
+from autograder.course.card import visible
+from checks.pretraining import mistakes as m
+
+
+def writes_to_rows(function, rows, length, eos_id):
+    """Whether a function changes the lists that it is handed."""
+    before = [list(row) for row in rows]
+    function(rows, length, eos_id)
+    return before != rows
+
+
+def expect_rows_unchanged(function: Callable) -> None:
+    """Fail if the lists that are handed in are changed."""
+    expect(not place(writes_to_rows, beside=function)(function, [[4, 5], [6]], 2, 9), m.pack.ROWS_CHANGED)
+
+
+@visible("three texts by hand, one of them empty, and the error", graded="other cases")
+def pack(function: Callable) -> None:
+    """Texts of two, no and seven tokens in blocks of five and of three; 9 ends each."""
+    blocks = call(function, [[1, 2], [], [3, 4, 5, 6, 7, 8, 0]], 5, 9)
+    right = torch.tensor([[1, 2, 9, 9, 3], [4, 5, 6, 7, 8]])
+    wrong = {
+        m.pack.NO_EOS: [[1, 2, 3, 4, 5]],
+        m.pack.EOS_FIRST: [[9, 1, 2, 9, 9], [3, 4, 5, 6, 7]],
+        m.pack.EOS_ONCE: [[1, 2, 3, 4, 5], [6, 7, 8, 0, 9]],
+        m.pack.EOS_FIXED: [[1, 2, 3, 3, 3], [4, 5, 6, 7, 8]],
+        m.pack.EMPTY_LOST: [[1, 2, 9, 3, 4], [5, 6, 7, 8, 0]],
+        m.pack.TEXT_BY_TEXT: [[3, 4, 5, 6, 7]],
+        m.pack.FRONT_DROPPED: [[9, 9, 3, 4, 5], [6, 7, 8, 0, 9]],
+        m.pack.BLOCK_LOST: [[1, 2, 9, 9, 3]],
+        m.pack.COLUMNS: [[1, 9, 3, 5, 7], [2, 9, 4, 6, 8]],
+    }
+    likely = given({mistake: torch.tensor(value) for mistake, value in wrong.items()})
+    expect_tensor(blocks, name="the blocks")
+    if blocks.dim() == 2 and blocks.shape[1] == 5 and len(blocks) > 2:
+        told = {"expected": "of shape (2, 5)", "got": f"shape {tuple(blocks.shape)}"}
+        kept = torch.equal(blocks[:2].long(), right)
+        complain(m.pack.REST_KEPT if kept else m.pack.OVERLAP, "the blocks", **told)
+    expect_close(blocks, right, "the blocks of five", likely, torch.int64)
+    blocks = call(function, [[1, 2], [], [3, 4, 5, 6, 7, 8, 0]], 3, 9)
+    right = torch.tensor([[1, 2, 9], [9, 3, 4], [5, 6, 7], [8, 0, 9]])
+    expect_close(blocks, right, "the blocks of three", given({m.pack.EOS_BETWEEN: right[:3]}), torch.int64)
+    expect_rows_unchanged(function)
+    expect_raises(ValueError, lambda: function([[1, 2], [3]], 0, 9), "length=0")
+
+
+def expect_two(result: Any) -> tuple[Tensor, Tensor]:
+    """The tokens to read and the bool tensor of those to guess."""
+    expect(result is not None, Common.NO_RETURN, "the result", expected="a pair", got="None")
+    pair = isinstance(result, tuple | list) and len(result) == 2
+    expect(pair, m.mask_tokens.NO_PAIR, "the result", expected="a pair", got=f"a {result.__class__.__name__}")
+    return result[0], result[1]
+
+
+@visible(
+    "10,000 tokens: which may be chosen, and about how often each of the three things happens",
+    graded="other cases, sizes of 1 and the generator",
+)
+def mask_tokens(function: Callable) -> None:
+    """Tokens 0 to 49, of which 0, 3 and 7 are special, and 7 is the mask; a half is to be chosen."""
+    known, special = m.mask_tokens, torch.tensor([0, 3, 7])
+    tokens = (torch.arange(10_000) % 50).view(100, 100)
+    with unchanged(tokens=tokens):
+        inputs, chosen = expect_two(call(function, tokens, 7, 50, [0, 3, 7], 0.5))
+    expect_tensor(inputs, (100, 100), torch.int64, "the tokens to read")
+    expect_tensor(chosen, (100, 100), torch.bool, "`chosen`")
+    ordinary = ~torch.isin(tokens, special)
+    changed = inputs != tokens
+    turned = bool((changed <= ~chosen).all() and changed.any())
+    expect(not turned, known.TURNED_ROUND, "`chosen`")
+    expect(
+        not (chosen & ~ordinary).any(),
+        known.SPECIAL_CHOSEN,
+        "special tokens chosen",
+        got=int((chosen & ~ordinary).sum()),
+    )
+    expect(not (changed & ~chosen).any(), known.OTHERS_CHANGED, got=int((changed & ~chosen).sum()))
+    expect(not (chosen == chosen[:1]).all() or not chosen.any(), known.SAME_PLACES)  # the rows are equal
+    whole = (chosen == ordinary).all(1) | ~chosen.any(1)
+    expect(not whole.all() or chosen.all() or not chosen.any(), known.SAME_PLACES, "all tokens of a row, or none")
+    low = chosen[(tokens < 7) & ordinary]
+    expect(low.any() or not chosen.any(), known.FIRST_IDS, "of the tokens 1, 2, 4, 5 and 6 chosen", got="none")
+    share = chosen[ordinary].double().mean().item()
+    hidden = inputs[chosen] == 7
+    stay = inputs[chosen] == tokens[chosen]
+    shares = [part.double().mean().item() for part in (hidden, ~hidden & ~stay, stay)] if chosen.any() else [0, 0, 0]
+    left_out = abs(share - 0.45) < 0.02 and shares[2] == 0 and shares[1] > 0.05
+    expect(not left_out, known.STAYING_LEFT_OUT, "the share of the tokens chosen", expected=0.5, got=share)
+    expect(abs(share - 0.5) < 0.05, known.SHARE, "the share of the tokens chosen", expected=0.5, got=share)
+    told = {"expected": [0.8, 0.1, 0.1], "got": [round(part, 2) for part in shares]}
+    what = "the shares of masked, replaced and unchanged tokens among the chosen"
+    expect(shares[0] > 0, known.NEVER_MASK, what, **told)
+    expect(shares[0] < 1, known.ALWAYS_MASK, what, **told)
+    expect(shares[2] > 0.02, known.NONE_STAYS, what, **told)
+    expect(shares[1] > 0, known.NONE_ANOTHER, what, **told)
+    right = zip(shares, (0.8, 0.1, 0.1), strict=True)
+    expect(all(abs(got - wanted) < 0.04 for got, wanted in right), known.FATES, what, **told)
+    drawn = inputs[chosen][~hidden]
+    expect(not torch.isin(drawn, special).any(), known.SPECIAL_DRAWN)
+
+
+def make_table_body(vocab_size, dim):
+    """A body that looks at one token at a time: the token's row of `table`, larger further on in the text."""
+
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(vocab_size, dim)
+
+        def forward(self, tokens):
+            return self.table(tokens) * (1 + torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(1))
+
+    return Body()
+
+
+def body_is_kept(classifier, body):
+    """Whether a classifier's body is this one."""
+    return classifier.body is body
+
+
+@visible(
+    "a body by hand: the mean over real tokens, the head, log-probabilities",
+    graded="other cases, sizes of 1, gradients and dtypes",
+)
+def ReviewClassifier(cls: Callable) -> None:
+    """Vectors of two features, the padding far from zero; two classes."""
+    known = m.ReviewClassifier
+    body = place(make_table_body, beside=cls)(4, 2)
+    model = call(cls, body, 2, 2, 3)
+    shapes = {"body.table.weight": (4, 2), "head.weight": (2, 2), "head.bias": (2,)}
+    expect_parameters(model, shapes, {"body": known.BODY_LEFT_OUT})
+    expect(place(body_is_kept, beside=cls)(model, body), known.BODY_COPIED)
+    table = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0], [5.0, -5.0]])
+    head, bias = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([0.5, 0.0])
+    weights = {"body.table.weight": table, "head.weight": head, "head.bias": bias}
+    model.load_state_dict(weights, strict=False)
+    tokens = torch.tensor([[0, 1, 2], [1, 0, 3], [2, 3, 3]])
+    with unchanged(tokens=tokens):
+        y = call(model, tokens)
+    read = table[tokens] * torch.tensor([[1.0], [2.0], [3.0]])
+    kept = (tokens != 3).unsqueeze(-1)
+    total, count = (read * kept).sum(1), kept.sum(1)
+
+    def judged(x: Tensor) -> Tensor:
+        return x @ head.T + bias
+
+    scores = judged(total / count)
+    wrong = {
+        known.SCORES: scores,
+        known.PROBABILITIES: scores.softmax(-1),
+        known.OVER_BATCH: scores.log_softmax(0),
+        known.AVERAGED_LATE: (judged(read).log_softmax(-1) * kept).sum(1) / count,
+    }
+    for mistake, pooled in {
+        known.MEAN_OVER_PADDING: read.mean(1),
+        known.DIVIDED_BY_N: total / 3,
+        known.FIRST_POSITION: read[:, 0],
+        known.LAST_POSITION: read[:, -1],
+        known.LARGEST: read.masked_fill(~kept, -torch.inf).amax(1),
+        known.SUM: total,
+        known.PAD_IS_1: _mean_of(read, tokens != 1),
+        known.PAD_IS_0: _mean_of(read, tokens != 0),
+    }.items():
+        wrong[mistake] = judged(pooled).log_softmax(-1)
+    expect_close(y, scores.log_softmax(-1), "the result for three texts", given(wrong), tolerance=1e-4)
+
+
+def _mean_of(x: Tensor, kept: Tensor) -> Tensor:
+    kept = kept.unsqueeze(-1)
+    return (x * kept).sum(1) / kept.sum(1).clamp(min=1)
+
+
+def make_layered(depth, dim, table):
+    """A classifier of the right names: a body with `embedding`, `blocks` and `norm`, and perhaps a further table."""
+
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(7, dim)
+            if table:
+                self.positions = nn.Embedding(5, dim)
+            self.blocks = nn.ModuleList(
+                nn.ModuleDict({"first": nn.Linear(dim, dim), "norm": nn.LayerNorm(dim)}) for _ in range(depth)
+            )
+            self.norm = nn.LayerNorm(dim)
+
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = Body()
+            self.head = nn.Linear(dim, 2)
+
+    return Classifier()
+
+
+def named_groups(function, model, rate, decay):
+    """What a function gives for a model: for each group its rate and its parameters' names; None if it is no group."""
+    groups = function(model, rate, decay)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    if not isinstance(groups, (list, tuple)):
+        return None
+    told = []
+    for group in groups:
+        if not isinstance(group, dict) or "params" not in group or "lr" not in group:
+            return None
+        params = group["params"]
+        params = [params] if isinstance(params, torch.Tensor) else list(params)
+        told.append([float(group["lr"]), [names.get(id(parameter), "?") for parameter in params]])
+    return told
+
+
+def expect_groups(
+    function: Callable,
+    sizes: tuple[int, int, bool],
+    rate: float,
+    decay: float,
+    rates: Sequence[float],
+    rivals: Mapping[Mistake, Sequence[float]],
+) -> None:
+    """Fail unless each parameter is in one group, with the rate of its layer.
+
+    Args:
+        function: the student's.
+        sizes: blocks of the body, its features, and whether it has a further table.
+        rate: of the head.
+        decay: from layer to layer.
+        rates: of head, norm, each block from the last to the first, and tables.
+        rivals: what rates mistakes give, in the same order.
+    """
+    depth, known = sizes[0], m.layer_rates
+    asked = f"a body of {depth} {'blocks' if depth > 1 else 'block'}, rate={rate:g} and decay={decay:g}"
+    model = place(make_layered, beside=function)(*sizes)
+    groups = call(place(named_groups, beside=function), function, model, rate, decay)
+    expect(groups is not None, known.NO_GROUPS, asked=asked)
+    got: dict[str, float] = {}
+    for lr, names in groups:
+        for name in names:
+            expect(name not in got, known.TWICE, f"the parameter `{name}`", asked=asked)
+            got[name] = lr
+    names = [*named_parameters(model)]
+    missing = [name for name in names if name not in got]
+    expect(not missing, known.MISSING, f"the parameter `{missing[0]}`" if missing else "", asked=asked)
+
+    def layer(name: str) -> int:
+        kinds = ["head.", "body.norm.", *(f"body.blocks.{i}." for i in reversed(range(depth)))]
+        return next((k for k, kind in enumerate(kinds) if name.startswith(kind)), depth + 2)
+
+    def fits(row: Sequence[float]) -> bool:
+        return all(_same(got[name], row[layer(name)]) for name in names)
+
+    if fits(rates):
+        return
+    off = {layer(name) for name in names if not _same(got[name], rates[layer(name)])}
+    alone = known.NORM if off == {1} else known.HEAD if 0 in off else Unexplained.NUMBER
+    likely = next((mistake for mistake, row in rivals.items() if fits(row)), alone)
+    worst = next(name for name in names if layer(name) == min(off))
+    complain(likely, f"the rate of `{worst}`", asked=asked, expected=rates[min(off)], got=got[worst])
+
+
+def _same(one: float, other: float) -> bool:
+    return abs(one - other) <= 1e-6 * abs(other)
+
+
+@visible("two blocks at rates 1, 1/2, 1/4 and 1/8", graded="other cases")
+def layer_rates(function: Callable) -> None:
+    """Two blocks, a rate of 1 and a decay of a half: head, norm, block 1, block 0, embedding."""
+    known = m.layer_rates
+    rivals = {
+        known.ALL_ALIKE: (1, 1, 1, 1, 1),
+        known.UPSIDE_DOWN: (1 / 8, 1 / 8, 1 / 4, 1 / 2, 1),
+        known.DIVIDED: (1, 1, 2, 4, 8),
+        known.LINEAR: (1, 1, 1 / 2, 0, -1 / 2),
+        known.STEP_TWICE: (1, 1, 1 / 4, 1 / 16, 1 / 64),
+        known.LAST_BLOCK: (1, 1, 1, 1 / 2, 1 / 4),
+        known.EMBEDDING: (1, 1, 1 / 2, 1 / 4, 1 / 4),
+        known.EMBEDDING_HIGH: (1, 1, 1 / 2, 1 / 4, 1),
+    }
+    expect_groups(function, (2, 3, False), 1.0, 0.5, (1, 1, 1 / 2, 1 / 4, 1 / 8), rivals)
+
+
+def make_linear(inside, outside, bias):
+    """A linear layer."""
+    return nn.Linear(inside, outside, bias=bias)
+
+
+def learning_names(module):
+    """The names of a module's parameters that learn."""
+    return sorted(name for name, parameter in module.named_parameters() if parameter.requires_grad)
+
+
+def is_linear(module):
+    """Whether something is an `nn.Linear`, and whether it has a bias."""
+    return [isinstance(module, nn.Linear), getattr(module, "bias", None) is not None]
+
+
+def expect_frozen(cls: Callable, module: nn.Module) -> None:
+    """Fail unless `A` and `B` learn, and nothing else."""
+    names = set(place(learning_names, beside=cls)(module))
+    expect(not any(name.startswith("linear.") for name in names), m.LowRank.NOT_FROZEN)
+    expect(names == {"A", "B"}, m.LowRank.CHANGE_FROZEN, expected=["A", "B"], got=sorted(names))
+
+
+@visible(
+    "a layer of two features with a change of rank 1, before and after merging",
+    graded="other cases, sizes of 1, gradients, dtypes and devices",
+)
+def LowRank(cls: Callable) -> None:
+    """alpha = 6 and rank 2 make a factor of 3."""
+    known = m.LowRank
+    linear = place(make_linear, beside=cls)(2, 3, True)
+    module = call(cls, linear, 2, 6.0)
+    shapes = {"A": (2, 2), "B": (3, 2), "linear.weight": (3, 2), "linear.bias": (3,)}
+    expect_parameters(module, shapes)
+    expect_frozen(cls, module)
+    expect(not named_parameters(module)["B"].detach().any(), known.B_START)
+    weights = {
+        "A": torch.tensor([[1.0, 2.0], [0.0, 1.0]]),
+        "B": torch.tensor([[1.0, 0.0], [0.0, 3.0], [1.0, -1.0]]),
+        "linear.weight": torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+        "linear.bias": torch.tensor([0.5, 0.0, -1.0]),
+    }
+    module.load_state_dict(weights, strict=False)
+    x = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
+    with unchanged(x=x):
+        y = call(module, x)
+    before = torch.tensor([[1.5, 1.0, 1.0], [2.5, -1.0, 0.0]])
+    change = torch.tensor([[3.0, 3.0, 2.0], [0.0, -3.0, 1.0]])
+    factors = {
+        known.NO_SCALE: 1.0,
+        known.ALPHA_ONLY: 6.0,
+        known.RANK_ONLY: 1 / 2,
+        known.ROOT: 6 / 2**0.5,
+        known.UPSIDE_DOWN: 1 / 3,
+        known.SUBTRACTED: -3.0,
+    }
+    wrong = {mistake: before + factor * change for mistake, factor in factors.items()}
+    wrong[known.NO_LINEAR] = 3 * change
+    right = before + 3 * change
+    expect_close(y, right, "the output", given(wrong), tolerance=1e-4)
+    rivals = {known.MERGED_BARE: before, known.MERGED_SCALE: before + change}
+    rivals[known.MERGED_NO_BIAS] = right - weights["linear.bias"]
+    expect_merged(cls, module, x, right, given(rivals), True, 1e-4)
+
+
+def expect_merged(
+    cls: Callable,
+    module: nn.Module,
+    x: Tensor,
+    right: Tensor,
+    rivals: Mapping[Mistake, Callable[[], Tensor]],
+    bias: bool,
+    tolerance: float,
+) -> None:
+    """Fail unless `merged()` gives a linear layer with the same outputs, and leaves the module as it is."""
+    known = m.LowRank
+    merged = call(module.merged)
+    expect(merged is not None, Common.NO_RETURN, "`merged()`")
+    layer, has_bias = place(is_linear, beside=cls)(merged)
+    expect(layer, known.MERGED_NO_LAYER)
+    expect_close(call(merged, x), right, "what the layer of `merged()` gives", rivals, x.dtype, tolerance)
+    expect(bias or not has_bias, known.BIAS_MADE_UP)
+    again = call(module, x)
+    expect_close(again, right, "the output after `merged()`", tolerance=tolerance, otherwise=known.MERGED_IN_PLACE)
+
+
+def expect_indices(value: Any, right: list[int], rivals: Mapping[Mistake, Callable[[], list[int]]], asked: str) -> None:
+    """Fail unless these are the right indices."""
+    expect(value is not None, Common.NO_RETURN, "the result", asked=asked, expected=right, got="None")
+    indices = isinstance(value, list | tuple) and all(type(i) is int for i in value)
+    expect(indices, m.contaminated.NO_LIST, asked=asked, expected=right, got=f"a {value.__class__.__name__}")
+    if list(value) == right:
+        return
+    likely = next((mistake for mistake, find in rivals.items() if list(value) == find()), Unexplained.VALUES)
+    complain(likely, "the texts found", asked=asked, expected=right, got=list(value))
+
+
+READ = ("abcdefghij", "klmnop", "aa", "rstu", "vw")
+TESTED = ("klmnop", "rstux", "abq", "efghijklm", "jklop", "ponmlk", "acbd", "aaaaaar", "q", "bcdefghij", "vu", "abqz")
+
+
+@visible("the texts of the example", graded="other cases and how often parts are called")
+def contaminated(function: Callable) -> None:
+    """Pairs of letters, three quarters of which must have been read."""
+    value = call(function, [list(text) for text in READ], [list(text) for text in TESTED], 2, 0.75)
+    known = m.contaminated
+    wrong = {
+        known.ABOVE: [0, 3, 7, 9],
+        known.ANY: [0, 1, 2, 3, 4, 7, 9, 11],
+        known.ALL: [0, 9],
+        known.SHARE_FIXED: [0, 1, 2, 3, 4, 7, 9],
+        known.N_FIXED: [9],
+        known.WORDS: [0, 1, 3, 4, 5, 6, 7, 9, 10],
+        known.UNORDERED: [0, 1, 3, 5, 7, 9],
+        known.ACROSS: [0, 1, 3, 4, 7, 9],
+        known.TURNED_ROUND: [],
+        known.DISTINCT: [0, 1, 3, 9],
+        known.LAST_LOST: [0, 2, 9],
+        known.SHORT: [0, 1, 3, 7, 8, 9],
+        known.ONE_SOURCE: [0, 1, 7, 9],
+        known.WHOLE: [0],
+        known.STRIDE: [0, 1, 2, 3, 7],
+    }
+    expect_indices(value, [0, 1, 3, 7, 9], given(wrong), "the letters of the example, n=2 and share=0.75")

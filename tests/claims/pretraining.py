@@ -1,0 +1,185 @@
+"""Chapter 12: which sentences quote what its cells printed."""
+
+import re
+
+from claims import Claim
+
+Outputs = dict[str, str]
+LABELS, WORDS = (16, 64, 200), "words and pairs, NB-weighted"
+READ = ("tuned whole", "LoRA", "frozen")
+
+
+def numbers(text: str) -> list[float]:
+    """All numbers in a text, in order."""
+    return [float(found.replace(",", "")) for found in re.findall(r"-?\d[\d,]*(?:\.\d+)?", text)]
+
+
+def line(text: str, name: str) -> str:
+    """What follows a name, up to the end of its line."""
+    return next(found for found in text.splitlines() if name in found).split(name, 1)[1]
+
+
+def accuracy(outputs: Outputs, way: str, labels: int) -> float:
+    """The mean accuracy of one way with so many labels, in percent."""
+    found = re.search(rf"{re.escape(way)} +{labels} labels: (\d+) %", outputs["curve-plot"])
+    assert found, way
+    return float(found[1])
+
+
+def control(outputs: Outputs, name: str) -> list[float]:
+    """A control's mean accuracies with 16, 64 and 200 labels."""
+    return numbers(line(outputs["controls-plot"], name))
+
+
+def draws(outputs: Outputs, other: str) -> list[list[float]]:
+    """For each number of labels: by how much the body leads, in how many draws it is higher, and lower."""
+    lines = [found for found in outputs["controls-paired"].splitlines() if f"− {other}:" in found]
+    return [
+        [numbers(found)[k] for k in (1, 2, 4)]
+        for found in (one.split("−", 1)[0][:3] + one.split("−", 1)[1] for one in lines)
+    ]
+
+
+def longer(outputs: Outputs) -> list[float]:
+    """The accuracies of the body that has read nothing, after 160 steps."""
+    return [numbers(found)[2] for found in outputs["longer-code"].splitlines()]
+
+
+def interval(outputs: Outputs, labels: int, other: str) -> tuple[float, float]:
+    """Of the first draw's lead over another way: its lower and its upper end."""
+    found = re.search(
+        rf"{labels} labels, tuned whole − {re.escape(other)}: .*?\((-?\d+) to (-?\d+)\)", outputs["paired-code"]
+    )
+    assert found, other
+    return float(found[1]), float(found[2])
+
+
+def loss(outputs: Outputs, name: str) -> list[float]:
+    """Loss, perplexity and share guessed right, in percent."""
+    return numbers(line(outputs["loss-code"], name))
+
+
+def found_in(outputs: Outputs, name: str) -> list[float]:
+    """What the search printed behind a name."""
+    return numbers(line(outputs["copies-code"], name))
+
+
+CLAIMS = [
+    Claim(
+        "fill-reading",
+        "The sum of the praise is highest where an award follows and lowest where the film was ruined",
+        lambda o: (lambda p: p[1] > p[0] > p[2])(numbers(line(o["fill-plot"], "praise"))),
+    ),
+    Claim(
+        "fill-reading",
+        "the words of blame keep a good share",
+        lambda o: numbers(line(o["fill-plot"], "blame"))[1] > 0.1,
+    ),
+    Claim(
+        "loss-reading",
+        "guesses more than a third of the hidden tokens",
+        lambda o: loss(o, "has read  ")[2] > 33,
+    ),
+    Claim(
+        "loss-reading",
+        "as unsure as if it drew among all of them",
+        lambda o: 7500 < loss(o, "has read nothing")[1] < 9500,
+    ),
+    Claim(
+        "loss-reading",
+        "the body is nearer to the one that has read nothing",
+        lambda o: 2 * loss(o, "shuffled")[0] > loss(o, "has read  ")[0] + loss(o, "has read nothing")[0],
+    ),
+    Claim(
+        "curve-reading",
+        "With 16 labels each of the three that have read is ahead of both others with 64",
+        lambda o: (
+            min(accuracy(o, f"has read, {way}", 16) for way in READ)
+            > max(accuracy(o, way, 64) for way in (WORDS, "has read nothing"))
+        ),
+    ),
+    Claim(
+        "curve-reading",
+        "The body that has read nothing stays behind the words and pairs",
+        lambda o: all(accuracy(o, "has read nothing", n) < accuracy(o, WORDS, n) for n in LABELS),
+    ),
+    Claim(
+        "longer-reading",
+        "At 64 labels it comes level with the words and pairs; at 16 and 200 it stays behind them",
+        lambda o: (
+            [
+                abs(longer(o)[k] - accuracy(o, WORDS, n)) <= 2 if n == 64 else longer(o)[k] < accuracy(o, WORDS, n)
+                for k, n in enumerate(LABELS)
+            ]
+            == [True] * 3
+        ),
+    ),
+    Claim(
+        "longer-reading",
+        "With each number of labels it stays behind all three that have read",
+        lambda o: all(longer(o)[k] < accuracy(o, f"has read, {way}", n) for k, n in enumerate(LABELS) for way in READ),
+    ),
+    Claim(
+        "what_reading_brings",
+        "the interval of its lead over words and pairs holds 0",
+        lambda o: (lambda low, high: low < 0 < high)(*interval(o, 200, WORDS)),
+    ),
+    Claim(
+        "what_reading_brings",
+        "at 200 labels it is still ahead of the first, with\n   an interval above 0",
+        lambda o: interval(o, 200, "has read nothing")[0] > 0,
+    ),
+    Claim(
+        "what_reading_brings",
+        "more than 20 points ahead of the same body that has read nothing, and more than 10 ahead of words and pairs",
+        lambda o: (
+            accuracy(o, "has read, tuned whole", 16) - accuracy(o, "has read nothing", 16) > 20
+            and accuracy(o, "has read, tuned whole", 16) - accuracy(o, WORDS, 16) > 10
+            and min(interval(o, 16, WORDS)[0], interval(o, 16, "has read nothing")[0]) > 0
+        ),
+    ),
+    Claim(
+        "cost-reading",
+        "LoRA learns less than a hundredth of the parameters",
+        lambda o: 100 * numbers(line(o["cost-code"], "LoRA"))[0] < numbers(line(o["cost-code"], "tuned whole"))[0],
+    ),
+    Claim(
+        "controls-reading",
+        "blocks with random weights are far behind, in every draw",
+        lambda o: all(lead > 10 and higher == 10 for lead, higher, _ in draws(o, "has read nothing")),
+    ),
+    Claim(
+        "controls-reading",
+        "the table alone is ahead of random blocks and behind the body, less so with more labels",
+        lambda o: (
+            all(
+                body > table > nothing
+                for body, table, nothing in zip(
+                    control(o, "has read  "), control(o, "embedding alone"), control(o, "has read nothing"), strict=True
+                )
+            )
+            and [lead for lead, *_ in draws(o, "embedding alone")]
+            == sorted((lead for lead, *_ in draws(o, "embedding alone")), reverse=True)
+        ),
+    ),
+    Claim(
+        "controls-reading",
+        "shuffling the reviews costs a point or two",
+        lambda o: all(-0.5 < lead < 2.5 for lead, *_ in draws(o, "words shuffled")),
+    ),
+    Claim(
+        "copies-reading",
+        "The two whole ones, and the one without its beginning",
+        lambda o: found_in(o, "with the five:") == [0, 1, 2],
+    ),
+    Claim(
+        "copies-reading",
+        "nearly all reviews are made of pairs of pieces that others have used",
+        lambda o: found_in(o, "n = 2:")[0] > 75,
+    ),
+    Claim(
+        "copies-reading",
+        "sample's test reviews is among its training reviews",
+        lambda o: found_in(o, "in the training reviews:") == [],
+    ),
+]
