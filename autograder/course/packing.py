@@ -176,9 +176,7 @@ def _source(cell: dict[str, Any]) -> str:
     return "".join(source) if isinstance(source, list) else str(source)
 
 
-def known_name(
-    course: Course, chapter: Chapter, name: str | None, otherwise: Callable[[], str] | None = None
-) -> str:
+def known_name(course: Course, chapter: Chapter, name: str | None, otherwise: Callable[[], str] | None = None) -> str:
     """What a student is called: as they say now, or said last time.
 
     Args:
