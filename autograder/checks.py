@@ -504,9 +504,9 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     for value in (first, second):
         expect_tensor(value, plain.shape, asked=asked)
         expect(not _close(value, plain, 1e-5), Common.DROPOUT_ASLEEP, "the result", asked=asked)
-    expect(not _close(first, second, 1e-5), Common.DROPOUT_REPEATED, "the result", asked=asked)
     alike = _close(first, first[:1].expand_as(first), 1e-5)
     expect(not alike, Common.DROPOUT_ONE_FOR_ALL, "the result for a batch of equal items", asked=asked)
+    expect(not _close(first, second, 1e-5), Common.DROPOUT_REPEATED, "the result", asked=asked)
 
 
 # Standard deviations within which a count of what is dropped must stay.
@@ -530,16 +530,17 @@ def expect_dropped_singly(dropped: Tensor, probability: float, share: Mistake, a
     """
     assert dropped.numel() >= DROPOUT_ENTRIES, "too few entries to tell chance from a mistake"
     expect_not_dropped_together(dropped, range(dropped.dim()))
-    got = f"{dropped.double().mean():.2f}"
-    near = within_luck(int(dropped.sum()), dropped.numel(), probability)
-    expect(near, share, "the share that is dropped", asked=asked, expected=f"about {probability:g}", got=got)
-    alike = probability**2 + (1 - probability) ** 2
+    got = dropped.double().mean().item()
+    alike = got**2 + (1 - got) ** 2  # of the share that was dropped, right or wrong: that is judged next
     for dim, size in enumerate(dropped.shape):
         if size > 1:
             same = _same_as_partner(dropped, dim)
             told = {"expected": f"about {alike:.2f}", "got": f"{same.double().mean():.2f}"}
             what = f"the share of entries along dimension {dim} with the same lot"
             expect(within_luck(int(same.sum()), same.numel(), alike), Common.DROPOUT_TOGETHER, what, **told)
+    near = within_luck(int(dropped.sum()), dropped.numel(), probability)
+    told = {"asked": asked, "expected": f"about {probability:g}", "got": f"{got:.2f}"}
+    expect(near, share, "the share that is dropped", **told)
 
 
 def expect_not_dropped_together(dropped: Tensor, dims: Iterable[int]) -> None:

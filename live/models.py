@@ -3,61 +3,82 @@
 import json
 import struct
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-# The trained models, each with its two files: weights and subwords.
-FILES = {"translator": ("translator.pt", "translator.model"), "language_model": ("language_model.pt", "pieces.model")}
+# The trained models, each with its files: weights and subwords, or one file of both.
+FILES = {
+    "translator": ("translator.pt", "translator.model"),
+    "language_model": ("language_model.pt", "pieces.model"),
+    "body": ("body.pt",),
+}
 # The figures that need one beside their data.
-MODELS = {"translator": "translator", "beam": "translator", "sampling": "language_model"}
+MODELS = {"translator": "translator", "beam": "translator", "sampling": "language_model", "gap": "body"}
 
 
-def find_model(name: str) -> tuple[Path, Path]:
+def find_model(name: str) -> tuple[Path, ...]:
     """Where a shipped model lies: in the chapter that makes it, as the course has it or as students get it.
 
     Args:
         name: of the model, one of `FILES`.
 
     Returns:
-        The paths of its weights and of its subwords.
+        The paths of its weights and of its subwords, or of the one file of both.
 
     Raises:
         FileNotFoundError: it is in neither.
     """
-    course, (weights, subwords) = Path(__file__).resolve().parents[1], FILES[name]
+    course, (weights, *others) = Path(__file__).resolve().parents[1], FILES[name]
     for folder in ("solutions", "notebooks"):
         for path in sorted(course.glob(f"{folder}/*/{weights}")):
-            return path, path.with_name(subwords)
+            return path, *map(path.with_name, others)
     raise FileNotFoundError(f"this figure needs {weights}, which is in no chapter's folder of {course}")
 
 
-def pack_model(weights: Path, subwords: Path) -> bytes:
-    """Pack a shipped model for the page, unchanged: the weights stay the half-precision numbers of the file.
+def pack_model(weights: Path, subwords: Path | None = None) -> bytes:
+    """Pack a shipped model for the page, unchanged: the weights stay the numbers of the file, of 16 bits or of 8.
 
     Args:
-        weights: a file of `{"settings": dict, "state": {name: float16 tensor}}`.
+        weights: a file of `{"settings": dict, "state": {name: float16 tensor}}`; or, without `subwords`, an export of
+            chapter 12's body: `sizes` and `weights`, some of them pairs of an int8 tensor and a float32 factor for each
+            of its rows, and `pieces`.
         subwords: a SentencePiece model file.
 
     Returns:
         Compressed by zlib: the length of the header (four bytes, little-endian), the header in JSON, the subwords, then
-        the low bytes of all weights and the high bytes of all weights. `live/lib/weights.js` reads it.
+        the low bytes of all halves and their high bytes, then for each tensor in 8 bits its factors and its integers.
+        `live/lib/weights.js` reads it.
 
     Raises:
-        ValueError: a weight is not in half precision.
+        ValueError: a weight is in another precision.
     """
     saved = torch.load(weights, weights_only=True, map_location="cpu")
+    if subwords is None:
+        settings, state, pieces = saved["sizes"], saved["weights"], saved["pieces"]
+    else:
+        settings, state, pieces = saved["settings"], saved["state"], subwords.read_bytes()
     # The attention to the source has had two names.
-    state = {key.replace("source_attention", "cross_attention"): value for key, value in saved["state"].items()}
-    for key, value in state.items():
+    state = {key.replace("source_attention", "cross_attention"): value for key, value in state.items()}
+    small = {key: value for key, value in state.items() if isinstance(value, tuple)}
+    halves = {key: value for key, value in state.items() if key not in small}
+    for key, value in halves.items():
         if value.dtype != torch.float16:
             raise ValueError(f"{weights}: {key} is {value.dtype}, but the page reads torch.float16")
-    pieces = subwords.read_bytes()
     header = {
-        "settings": saved["settings"],
-        "tensors": [[key, value.numel()] for key, value in state.items()],
+        "settings": settings,
+        "tensors": [[key, value.numel()] for key, value in halves.items()],
+        "rows": [[key, *integers.shape] for key, (integers, _) in small.items()],
         "subwords": len(pieces),
     }
     head = json.dumps(header).encode()
-    halves = torch.cat([value.flatten() for value in state.values()]).numpy().astype("<f2").tobytes()
-    return zlib.compress(struct.pack("<I", len(head)) + head + pieces + halves[0::2] + halves[1::2], 9)
+    planes = _bytes(halves.values(), "<f2")
+    scaled = b"".join(_bytes([factors], "<f4") + _bytes([integers], "i1") for integers, factors in small.values())
+    return zlib.compress(struct.pack("<I", len(head)) + head + pieces + planes[0::2] + planes[1::2] + scaled, 9)
+
+
+def _bytes(tensors: Iterable[Tensor], kind: str) -> bytes:
+    """All numbers of some tensors, one after another."""
+    return torch.cat([tensor.flatten() for tensor in tensors]).numpy().astype(kind).tobytes()

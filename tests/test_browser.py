@@ -143,6 +143,19 @@ def _reference(repository, name):
     return _answers(repository)[name].split("### BEGIN SOLUTION\n    ")[1].split("\n    ### END SOLUTION")[0]
 
 
+def test_the_window_asks_nothing_and_opens_the_first_chapter(lab, browser):
+    # The first test: JupyterLab opens again what another one had open.
+    page = _new_page(browser, f"{lab}/login?token=secret&next=%2F")
+    page.locator(".jp-ToolbarButtonComponent-label:visible", has_text="Validate").wait_for()
+    assert "/lab/tree/notebooks/00_start_here/start_here.ipynb" in page.url
+    playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
+    assert page.get_by_text("Jupyter news").count() == 0
+    page.get_by_text("Nbgrader", exact=True).first.click()
+    menu = page.locator(".lm-Menu").inner_text()
+    assert "Formgrader" in menu and "Create Assignment" not in menu
+    page.close()
+
+
 def test_a_student_works_through_chapter_01(lab, browser, repository):
     page = _open(browser, lab, "weighted_averages.ipynb")
     assert _run(page, "import matplotlib.pyplot as plt") == ""
@@ -232,18 +245,6 @@ def earned(sandboxed, folder):
     for item in json.loads((folder / "verdicts.json").read_text())["items"]:
         points[item["student"]] += item["points"]
     return points
-
-
-def test_the_window_asks_nothing_and_opens_the_first_chapter(lab, browser):
-    page = _new_page(browser, f"{lab}/login?token=secret&next=%2F")
-    page.locator(".jp-ToolbarButtonComponent-label:visible", has_text="Validate").wait_for()
-    assert "/lab/tree/notebooks/00_start_here/start_here.ipynb" in page.url
-    playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
-    assert page.get_by_text("Jupyter news").count() == 0
-    page.get_by_text("Nbgrader", exact=True).first.click()
-    menu = page.locator(".lm-Menu").inner_text()
-    assert "Formgrader" in menu and "Create Assignment" not in menu
-    page.close()
 
 
 def test_a_narrow_window_has_room_for_the_notebook(lab, browser):

@@ -11,6 +11,7 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 
+from attention_course.bodies import load_export
 from attention_course.data import PAD, SOS, caption_lines
 from autograder.course.curriculum import find_course
 from live.bundle import LIVE, bundle
@@ -21,7 +22,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 playwright.expect.set_options(timeout=60_000)  # a busy machine is slow
 
-EOS = 3
+EOS, MASK = 3, 4
 MOST = 60
 CHROMIUM = shutil.which("chromium")
 ROOT = Path(__file__).parents[1]
@@ -82,11 +83,13 @@ def browser():
 @pytest.fixture(scope="module")
 def page(browser, tmp_path_factory):
     """A page from a file, with the translator's modules and its weights."""
-    names = {name: name for name in ("weights", "translate", "language", "sentence")} | {"subwords": "sentencepiece"}
+    names = {name: name for name in ("weights", "translate", "language", "sentence", "body")} | {
+        "subwords": "sentencepiece"
+    }
     script = bundle({name: LIVE / f"lib/{file}.js" for name, file in names.items()})
     packed = base64.b64encode(pack_model(*find_model("translator"))).decode()
     script += f'const packed = Uint8Array.from(atob("{packed}"), (c) => c.charCodeAt(0));\n'
-    script += "globalThis.t = { weights, subwords, translate, language, sentence };\n"
+    script += "globalThis.t = { weights, subwords, translate, language, sentence, body };\n"
     script += "weights.unpackModel(packed).then((m) => (globalThis.model = translate.makeTranslator(m)));\n"
     file = tmp_path_factory.mktemp("live") / "page.html"
     file.write_text(f'<!doctype html><meta charset="utf-8"><script type="module">\n{script}</script>', encoding="utf-8")
@@ -279,6 +282,7 @@ CASES = [
 DATA = {
     "alignments": {"sentences": [{"german": GERMAN, "english": ENGLISH, "weights": _softmax(4, 5)}] * 2},
     "beam": {},
+    "gap": {},
     "gradients": {"depths": [1, 5, 50], "cases": CASES},
     "heads": {"rows": ENGLISH, "columns": GERMAN, "weights": _softmax(2, 3, 4, 5)},
     "journey": {},
@@ -364,7 +368,7 @@ def _open(browser, gallery, width, scheme, errors):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("requestfailed", lambda request: errors.append(request.url))
     page.goto((gallery / f"{scheme}.html").as_uri())
-    for name in ("beam", "translator", "sampling"):  # a model is loaded when its figure comes near
+    for name in ("beam", "translator", "sampling", "gap"):  # a model is loaded when its figure comes near
         place = page.locator(f"[data-figure={name}]")
         place.scroll_into_view_if_needed()
         place.locator("li").first.wait_for()
@@ -438,6 +442,30 @@ def test_beam_and_sampling_answer_kindly_too(light, name, button, empty, long):
         place.get_by_role("button", name=button, exact=True).click()
         playwright.expect(place.locator(".live-status")).to_contain_text(line)
         assert place.locator("img").count() == 0 and "Hund" not in place.locator("b").all_inner_texts()
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "Leave a gap"),
+        ("the acting was great.", "Leave a gap"),
+        ("a _ b __ c ___ d ____", "These are 4 gaps"),
+        ("a great film, " * 100 + "___", "the body reads 256 at once"),
+        ("😀 <img src=x> was ___", "were in no review"),
+        ("___", ""),
+    ],
+)
+def test_the_gap_answers_kindly_to_anything(light, text, line):
+    page, errors = light
+    place = page.locator("[data-figure=gap]")
+    place.locator("input[type=text]").fill(text)
+    place.get_by_role("button", name="Fill").click()
+    if line:
+        playwright.expect(place.locator(".live-status")).to_contain_text(line)
+    else:
+        playwright.expect(place.locator("li")).to_have_count(10)
+    assert place.locator("img").count() == 0
     assert errors == []
 
 
@@ -538,6 +566,39 @@ def test_the_caption_model_says_what_pytorch_says(page, tmp_path):
     tokens = [2, 17, 5, 900, 2999, 17]
     logits = torch.tensor(page.evaluate(script, [packed, tokens]))
     torch.testing.assert_close(logits, _next_logits(weights, tokens), atol=1e-3, rtol=1e-3)
+
+
+@torch.no_grad()
+def test_the_body_fills_gaps_as_pytorch_does(page, chapters):
+    shipped = load_export(find_model("body")[0])
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=shipped["pieces"])
+    sizes = {name: shipped["sizes"][name] for name in ("dim", "heads", "depth", "hidden")}
+    body = chapters("pretraining").Body(len(pieces), **sizes).eval()
+    body.load_state_dict(shipped["weights"])
+    packed = pack_model(*find_model("body"))
+    assert len(packed) <= 5.5e6
+    script = """async (packed) => {
+        globalThis.reader = await t.weights.unpackModel(Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)));
+    }"""
+    page.evaluate(script, base64.b64encode(packed).decode())
+    texts = [
+        "the acting was <mask>.",
+        "<mask> is a film that i have seen <mask> in my life",
+        "what a <mask>",
+        "über die café-szene <mask> nobody speaks. " + "it goes on and on, and " * 25,
+    ]
+    for text in texts:
+        row = [EOS]
+        for i, part in enumerate(text.split("<mask>")):
+            row += [MASK] * (i > 0) + pieces.encode(part)
+        row.append(EOS)
+        script = "([row, mask]) => t.body.fillGaps(reader, row, mask).map((chances) => [...chances])"
+        found = torch.tensor(page.evaluate(script, [row, MASK]))
+        tokens = torch.tensor([row])
+        chances = (body(tokens)[tokens == MASK] @ body.embedding.weight.T).softmax(-1)
+        torch.testing.assert_close(found, chances, atol=1e-4, rtol=0)
+    cut = "text => t.subwords.encode(reader.subwords, text)"
+    assert page.evaluate(cut, texts[-1]) == pieces.encode(texts[-1])
 
 
 def test_which_tokens_may_be_drawn(page):

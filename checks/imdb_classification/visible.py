@@ -115,7 +115,8 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     # Random weights, and the same sequence without and with padding behind it.
     model = TransformerClassifier(6, 2, dim=4, heads=2, depth=2, max_len=5)
     model.eval()
-    alone, padded = model(torch.tensor([[2, 3]])), model(torch.tensor([[2, 3, 1, 1]]))
+    alone = model(torch.tensor([[2, 3], [4, 5], [5, 2], [3, 3], [0, 4]]))
+    padded = model(torch.tensor([[2, 3, 1, 1], [4, 5, 1, 1], [5, 2, 1, 1], [3, 3, 1, 1], [0, 4, 1, 1]]))
     attends = m.TransformerClassifier.ATTENDS_TO_PADDING
     expect_close(padded, alone.detach(), "the result after two pads are put behind", tolerance=1e-5, otherwise=attends)
 

@@ -145,8 +145,9 @@ def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None)
     options, value, dim = {} if eps is None else {"eps": eps}, 1e-5 if eps is None else eps, shape[-1]
     for dtype in (torch.float32, torch.float64):
         module, state = build(lambda: cls(dim, **options), {"weight": (dim,), "bias": (dim,)}, dtype=dtype)
-        # Features far enough apart that rounding in float32 stays small against their variance.
-        x = (randn(*shape) + 2 * torch.arange(dim)).to(dtype)
+        # Features around 3 and at least 1 apart, so that rounding in float32 stays small against their variance,
+        # whichever way that is calculated; what is far from 0 has a check of its own.
+        x = (randn(*shape).clamp(-0.5, 0.5) + 2 * (torch.arange(dim) - dim // 2) + 3).to(dtype)
         asked = f"x {shape} and eps={value:g}"
         right, wrong = partial(_torch_norm, state, eps=value), _norm_mistakes(state, value)
         _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32)
@@ -246,8 +247,8 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
     ones, zeros = torch.eye(6), torch.zeros(6)
     weights = {"inner.weight": 0 * ones, "inner.bias": 1 + zeros, "outer.weight": ones, "outer.bias": zeros}
     set_weights(module, weights, torch.float32)
-    y, what = call(module.train(), torch.zeros(4, 40, 6)), f"in training, with dropout={rate},"
-    expect_tensor(y, (4, 40, 6))
+    y, what = call(module.train(), torch.zeros(8, 200, 6)), f"in training, with dropout={rate},"
+    expect_tensor(y, (8, 200, 6))
     told = {"expected": f"0 or {1 / (1 - rate):.4g}", "got": ", ".join(f"{v:.4g}" for v in y.unique().tolist()[:4])}
     scaled = torch.allclose(y, (y != 0) / (1 - rate), rtol=1e-5)
     expect(scaled and (y == 0).any(), m.Network.DROPOUT_SCALE, f"a hidden feature of 1 {what}", **told)
@@ -362,7 +363,7 @@ def _check_block(cls: Callable, norm_first: bool, right: Callable) -> None:
     """Values with each kind of mask, gradients and dropout, in one of the two orders."""
     kinds = ("causal", "padding", "items", "heads", "square", None)
     drawn: list[tuple[int, int, int, int, int | None, str | None]] = []
-    for ranges in (((6, 16), (17, 40), (2, 5), (5, 9)), ((2, 3), (65, 200), (4, 9), (2, 4))):
+    for ranges in (((6, 16), (17, 40), (2, 5), (9, 13)), ((2, 3), (65, 200), (4, 9), (2, 4))):
         batch, n, heads, size = draw_sizes(*ranges)
         drawn.append((batch, n, heads * size, heads, int(randint(17, 40, ())), kinds[int(randint(0, 6, ()))]))
     for batch, n, dim, heads, hidden, kind in [*_BLOCKS, *drawn]:
@@ -414,13 +415,12 @@ def _check_block_dropout(cls: Callable, norm_first: bool, right: Callable) -> No
         expect(y.shape != value.shape or not torch.allclose(y, value, atol=1e-9), mistake, f"it was seen in {name}")
     expect_close(y, right(p, x, attend=none, feed=none), name, tolerance=_FLOAT32)
 
-    for first in (True, False):
-        _check_single_drops(cls, norm_first, first)
-
     def make(rate: float) -> nn.Module:
         return _block(cls, 6, 2, 5, norm_first, torch.float64, dropout=rate)[0]
 
     expect_dropout_anew(make, [x[:1].repeat(6, 1, 1)])
+    for first in (True, False):
+        _check_single_drops(cls, norm_first, first)
 
 
 # (B, n, d), with so many features that chance alone keeps all those of a position once in 10⁹ judgements at most.

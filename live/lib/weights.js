@@ -1,4 +1,4 @@
-// A trained model as it reaches the page: settings, subwords and weights in half precision, in one compressed file that
+// A trained model as it reaches the page: settings, subwords and weights of 16 bits or of 8, in one compressed file that
 // `live/models.py` writes.
 
 import { readSentencePiece } from "./sentencepiece.js";
@@ -17,12 +17,18 @@ export async function unpackModel(packed) {
   const header = JSON.parse(new TextDecoder().decode(file.subarray(4, 4 + length)));
   const start = 4 + length + header.subwords;
   const subwords = readSentencePiece(file.subarray(4 + length, start));
-  const values = readHalves(file.subarray(start));
+  const halves = header.tensors.reduce((sum, [, count]) => sum + count, 0);
+  const values = readHalves(file.subarray(start, start + 2 * halves));
   const weights = {};
   let at = 0;
   for (const [name, count] of header.tensors) {
     put(weights, name.split("."), values.subarray(at, at + count));
     at += count;
+  }
+  at = start + 2 * halves;
+  for (const [name, rows, columns] of header.rows) {
+    put(weights, name.split("."), readRows(file, at, rows, columns));
+    at += rows * (4 + columns);
   }
   return { settings: header.settings, subwords, weights };
 }
@@ -34,6 +40,13 @@ export function readHalves(bytes) {
   const values = new Float32Array(count);
   for (let i = 0; i < count; i++) values[i] = table[bytes[i] | (bytes[count + i] << 8)];
   return values;
+}
+
+/** Rows of integers from -128 to 127, each times the factor of its row, as float32; the factors come first. */
+function readRows(file, at, rows, columns) {
+  const factors = new Float32Array(file.slice(at, at + 4 * rows).buffer);
+  const integers = new Int8Array(file.buffer, file.byteOffset + at + 4 * rows, rows * columns);
+  return Float32Array.from(integers, (value, i) => value * factors[Math.floor(i / columns)]);
 }
 
 /** The number that 16 bits stand for: one of sign, five of exponent, ten of fraction. */
