@@ -341,6 +341,7 @@ def main() -> None:
                 score = scored(title, seed, probabilities, test_labels)
                 if not given.validate:
                     where = {
+                        "drawn": ["parameters", "epochs"],  # the words of a draw, and how many steps an epoch has
                         "experiment": EXPERIMENT,
                         "data": f"75,000 reviews to read, some of them labelled, {len(test_labels):,} to test with",
                         "metric": METRIC,
