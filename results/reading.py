@@ -55,7 +55,7 @@ TUNING = {
     "weight_decay": 0.01,
     "rank": 8,
     "alpha": 16,
-    "C": 1.0,  # of the regression on what a frozen body says
+    "C": 0.01,  # of the regression on what a frozen body says
 }
 # Settings that differ from those by way; to be chosen by --validate.
 CHANGES = {"full": {}, "lora": {"layer_decay": 1.0}, "frozen": {}, "scratch": {"layer_decay": 1.0}, "regression": {}}
@@ -341,6 +341,7 @@ def main() -> None:
                 score = scored(title, seed, probabilities, test_labels)
                 if not given.validate:
                     where = {
+                        "drawn": ["parameters", "epochs"],  # the words of a draw, and how many steps an epoch has
                         "experiment": EXPERIMENT,
                         "data": f"75,000 reviews to read, some of them labelled, {len(test_labels):,} to test with",
                         "metric": METRIC,

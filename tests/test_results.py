@@ -70,6 +70,18 @@ def test_other_settings_are_other_rows(report, change):
     assert page.count("| transformer | 80.00 |") == 2
 
 
+def test_what_follows_from_a_draw_is_one_row(report):
+    drawn = {"drawn": ["parameters", "epochs"]}
+    page = report.render([run(**drawn), run(seed=1, parameters=1300, epochs=3, **drawn)])
+    assert "| transformer | 80.00 ± 0.00 | 0, 1 |" in page
+    assert "| transformer | 1,234 to 1,300 | 2 to 3 |" in page
+
+
+def test_the_interval_of_seeds_is_the_mean_of_theirs(report):
+    runs = [run(seed=k, intervals={"accuracy": [79.0 + k, 81.0 + k]}) for k in range(2)]
+    assert "| transformer | 80.00 ± 0.00 [79.50, 81.50] | 0, 1 |" in report.render(runs)
+
+
 def test_another_machine_is_another_cost_of_the_same_row(report):
     page = report.render([run(), run(seed=1, threads=2, machine="a server")])
     assert "| transformer | 80.00 ± 0.00 | 0, 1 |" in page
