@@ -1,4 +1,4 @@
-"""Trained models as the live figures read them: settings, subwords and weights in one compressed file."""
+"""Trained models as the live figures read them: settings, subwords or words, and weights in one compressed file."""
 
 import json
 import struct
@@ -9,14 +9,23 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-# The trained models, each with its files: weights and subwords, or one file of both.
+from live.words import word_rules
+
+# The trained models, each with its files: weights and subwords, or one file of weights and subwords or words.
 FILES = {
     "translator": ("translator.pt", "translator.model"),
     "language_model": ("language_model.pt", "pieces.model"),
     "body": ("body.pt",),
+    "classifier": ("classifier.pt",),
 }
 # The figures that need one beside their data.
-MODELS = {"translator": "translator", "beam": "translator", "sampling": "language_model", "gap": "body"}
+MODELS = {
+    "translator": "translator",
+    "beam": "translator",
+    "sampling": "language_model",
+    "gap": "body",
+    "review": "classifier",
+}
 
 
 def find_model(name: str) -> tuple[Path, ...]:
@@ -42,24 +51,30 @@ def pack_model(weights: Path, subwords: Path | None = None) -> bytes:
     """Pack a shipped model for the page, unchanged: the weights stay the numbers of the file, of 16 bits or of 8.
 
     Args:
-        weights: a file of `{"settings": dict, "state": {name: float16 tensor}}`; or, without `subwords`, an export of
-            chapter 12's body: `sizes` and `weights`, some of them pairs of an int8 tensor and a float32 factor for each
-            of its rows, and `pieces`.
+        weights: a file of `{"settings": dict, "state": {name: float16 tensor}}`. Without `subwords` it has `words` as
+            well, joined by line breaks and compressed; or it is an export of chapter 12's body: `sizes` and `weights`,
+            some of them pairs of an int8 tensor and a float32 factor for each of its rows, and `pieces`.
         subwords: a SentencePiece model file.
 
     Returns:
-        Compressed by zlib: the length of the header (four bytes, little-endian), the header in JSON, the subwords, then
-        the low bytes of all halves and their high bytes, then for each tensor in 8 bits its factors and its integers.
+        Compressed by zlib: the length of the header (four bytes, little-endian), the header in JSON, the subwords or
+        the words with the rules that cut them, in JSON, then the low bytes of all halves and their high bytes, then for
+        each tensor in 8 bits its factors and its integers.
         `live/lib/weights.js` reads it.
 
     Raises:
         ValueError: a weight is in another precision.
     """
     saved = torch.load(weights, weights_only=True, map_location="cpu")
-    if subwords is None:
-        settings, state, pieces = saved["sizes"], saved["weights"], saved["pieces"]
+    if "sizes" in saved:
+        settings, state = saved["sizes"], saved["weights"]
     else:
-        settings, state, pieces = saved["settings"], saved["state"], subwords.read_bytes()
+        settings, state = saved["settings"], saved["state"]
+    if "words" in saved:
+        words = zlib.decompress(saved["words"]).decode().split("\n")
+        pieces = json.dumps(word_rules() | {"words": words}).encode()
+    else:
+        pieces = subwords.read_bytes() if subwords else saved["pieces"]
     # The attention to the source has had two names.
     state = {key.replace("source_attention", "cross_attention"): value for key, value in state.items()}
     small = {key: value for key, value in state.items() if isinstance(value, tuple)}
@@ -71,7 +86,7 @@ def pack_model(weights: Path, subwords: Path | None = None) -> bytes:
         "settings": settings,
         "tensors": [[key, value.numel()] for key, value in halves.items()],
         "rows": [[key, *integers.shape] for key, (integers, _) in small.items()],
-        "subwords": len(pieces),
+        "words" if "words" in saved else "subwords": len(pieces),
     }
     head = json.dumps(header).encode()
     planes = _bytes(halves.values(), "<f2")

@@ -4,6 +4,8 @@ import base64
 import importlib
 import os
 import shutil
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,12 @@ import torch
 import torch.nn.functional as F
 
 from attention_course.bodies import load_export
-from attention_course.data import PAD, SOS, caption_lines
+from attention_course.data import PAD, SOS, caption_lines, cut_review, read_reviews
 from autograder.course.curriculum import find_course
 from live.bundle import LIVE, bundle
 from live.display import as_plain, figures
 from live.models import find_model, pack_model
+from live.words import word_rules
 
 playwright = pytest.importorskip("playwright.sync_api")
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
@@ -83,13 +86,13 @@ def browser():
 @pytest.fixture(scope="module")
 def page(browser, tmp_path_factory):
     """A page from a file, with the translator's modules and its weights."""
-    names = {name: name for name in ("weights", "translate", "language", "sentence", "body")} | {
+    names = {name: name for name in ("weights", "translate", "language", "sentence", "body", "classifier", "words")} | {
         "subwords": "sentencepiece"
     }
     script = bundle({name: LIVE / f"lib/{file}.js" for name, file in names.items()})
     packed = base64.b64encode(pack_model(*find_model("translator"))).decode()
     script += f'const packed = Uint8Array.from(atob("{packed}"), (c) => c.charCodeAt(0));\n'
-    script += "globalThis.t = { weights, subwords, translate, language, sentence, body };\n"
+    script += "globalThis.t = { weights, subwords, translate, language, sentence, body, classifier, words };\n"
     script += "weights.unpackModel(packed).then((m) => (globalThis.model = translate.makeTranslator(m)));\n"
     file = tmp_path_factory.mktemp("live") / "page.html"
     file.write_text(f'<!doctype html><meta charset="utf-8"><script type="module">\n{script}</script>', encoding="utf-8")
@@ -252,17 +255,18 @@ def _softmax(*shape: int) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def classifier(chapters) -> tuple[dict, torch.nn.Module]:
-    """Data for the figure `review`, and chapter 07's classifier that it comes from, untrained."""
-    make = chapters("imdb_classification").TransformerClassifier
-    torch.manual_seed(1)
-    model = make(num_tokens=50, num_classes=2, dim=16, heads=2, depth=2, max_len=40).eval()
-    with torch.no_grad():
-        model.classes.weight.mul_(20)  # so that each word counts
-        tokens = torch.arange(2, 22)
-        vectors = model.positions(model.embedding(tokens[None]))[0]
-    data = {"words": [f"word{i}" for i in range(20)], "vectors": vectors, "heads": 2, "norm": model.norm.state_dict()}
-    return data | {"blocks": [b.state_dict() for b in model.blocks], "classes": model.classes.state_dict()}, model
+def classifier(chapters) -> tuple[Callable[[str], torch.Tensor], torch.nn.Module]:
+    """Chapter 07's shipped classifier, and what makes of a review the numbers of its words."""
+    kept = torch.load(find_model("classifier")[0], weights_only=True)
+    model = chapters("imdb_classification").TransformerClassifier(**kept["settings"]).eval()
+    model.load_state_dict({name: value.float() for name, value in kept["state"].items()})
+    words = zlib.decompress(kept["words"]).decode().split("\n")
+    numbers = {word: number for number, word in enumerate(words)}
+
+    def read(review: str) -> torch.Tensor:
+        return torch.tensor([numbers.get(word, 0) for word in cut_review(review)[-kept["settings"]["max_len"] :]])
+
+    return read, model
 
 
 ENGLISH, GERMAN = ["two", "dogs", "run", "</s>"], ["<s>", "Zwei", "Hunde", "rennen", "</s>"]
@@ -287,7 +291,7 @@ DATA = {
     "heads": {"rows": ENGLISH, "columns": GERMAN, "weights": _softmax(2, 3, 4, 5)},
     "journey": {},
     "mask": {},
-    "review": None,  # `classifier` makes it
+    "review": {},
     "rotation": {},
     "sampling": {},
     "temperature": {},
@@ -339,7 +343,7 @@ def _rotated(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def gallery(classifier, monkeypatch_module, tmp_path_factory):
+def gallery(monkeypatch_module, tmp_path_factory):
     """A page with every figure, as `make figures` and the book have them; the larger caption model is a small one."""
     monkeypatch_module.syspath_prepend(ROOT / "book")
     build, gallery = importlib.import_module("build"), importlib.import_module("gallery")
@@ -349,8 +353,7 @@ def gallery(classifier, monkeypatch_module, tmp_path_factory):
     small = (folder / "language_model.pt", find_model("translator")[1])
     monkeypatch_module.setattr(build, "find_model", lambda name: small if name == "language_model" else found(name))
     assert sorted(DATA) == figures()
-    data = DATA | {"review": classifier[0]}
-    shown = [gallery.Shown(name, as_plain(name, data[name]), name, "here") for name in data]
+    shown = [gallery.Shown(name, as_plain(name, data), name, "here") for name, data in DATA.items()]
     gallery.write_gallery(shown, folder)
     return folder
 
@@ -368,7 +371,7 @@ def _open(browser, gallery, width, scheme, errors):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("requestfailed", lambda request: errors.append(request.url))
     page.goto((gallery / f"{scheme}.html").as_uri())
-    for name in ("beam", "translator", "sampling", "gap"):  # a model is loaded when its figure comes near
+    for name in ("beam", "translator", "sampling", "gap", "review"):  # a model is loaded when its figure comes near
         place = page.locator(f"[data-figure={name}]")
         place.scroll_into_view_if_needed()
         place.locator("li").first.wait_for()
@@ -538,19 +541,91 @@ def test_a_query_that_may_look_at_nothing_gets_zeros(light):
     playwright.expect(page.locator("[data-figure=mask]")).to_contain_text("all its weights are 0")
 
 
+REVIEWS = [
+    "It is not wonderful.",
+    "NEVER boring!!! I'd say 10/10 :) -- (isn't it?)<br /><br />Mr. Müller's café-scene… “great”",
+    "ok 😀🎉 qqqqzz",
+    "A film that I have seen, and that I'd rather not have seen. " * 60,
+]
+
+
+@torch.no_grad()
+def test_the_page_judges_reviews_as_pytorch_does(page, classifier):
+    read, model = classifier
+    packed = base64.b64encode(pack_model(*find_model("classifier"))).decode()
+    script = """async ([packed, reviews]) => {
+        const judge = await t.weights.unpackModel(Uint8Array.from(atob(packed), (c) => c.charCodeAt(0)));
+        return reviews.map((review) => {
+            const words = t.words.cutReview(judge.words, review).slice(-judge.settings.max_len);
+            const tokens = words.map((word) => judge.words.numbers.get(word) ?? 0);
+            return { tokens, ...t.classifier.classify(judge, tokens, tokens.map(() => false)) };
+        });
+    }"""
+    for review, found in zip(REVIEWS, page.evaluate(script, [packed, REVIEWS]), strict=True):
+        tokens = read(review)
+        assert found["tokens"] == tokens.tolist()
+        want = model(tokens[None])[0].exp()
+        torch.testing.assert_close(torch.tensor(found["chances"]), want, atol=1e-4, rtol=0)
+        x = model.blocks[0].norm_1(model.positions(model.embedding(tokens[None])))
+        looked = model.blocks[0].attention(x, x, x)[1][0].mean(dim=(0, 1))
+        torch.testing.assert_close(torch.tensor(found["looked"]), looked, atol=1e-4, rtol=0)
+
+
+def test_words_are_cut_as_the_chapter_cuts_them(page):
+    script = """([rules, texts]) => {
+        const read = t.words.readWords(rules);
+        return texts.map((text) => t.words.cutReview(read, text));
+    }"""
+    root = ROOT / "data/sample"
+    texts = [review.text for split in ("train", "test") for review in read_reviews(root, split)]
+    strange = "don't (Don't U.S.A. :) great:) well-made $5.99 5p.m. http://x.de/a?b=c me@x.org ... wait...what "
+    strange += "'tis rock'n'roll 1,000 3-4 a/b (^_^) </3 C++ -- — “Hi” it’s AT&T <i>x</i> ½ ٣ end.Start"
+    texts += [strange, "", "  \n\t "]
+    cut = page.evaluate(script, [word_rules() | {"words": []}, texts])
+    assert [(text, got) for text, got in zip(texts, cut, strict=True) if got != cut_review(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "Type a review"),
+        ("  <br /> ", "Type a review"),
+        ("😀 qqqqzz", "It knows none of these words"),
+        ("a good film " * 400, "These are 1200 words; it reads the last 512"),
+        ("<img src=x onerror=alert(1)> a good film", "It does not know"),
+        ("a good film", ""),
+    ],
+)
+def test_the_review_answers_kindly_to_anything(light, text, line):
+    page, errors = light
+    place = page.locator("[data-figure=review]")
+    place.locator("textarea").fill(text)
+    if line:
+        playwright.expect(place.locator(".live-status")).to_contain_text(line)
+    else:
+        playwright.expect(place.locator(".live-status")).to_be_empty()
+        playwright.expect(place.locator("li")).to_have_count(2)
+    assert place.locator("img").count() == 0
+    assert errors == []
+
+
 def test_erasing_a_word_is_what_padding_it_is(light, classifier):
     page, _ = light
-    model = classifier[1]
+    read, model = classifier
     place = page.locator("[data-figure=review]")
-    for i in (0, 3, 4):
+    review = "The acting was good, but the story is a waste of time."
+    place.locator("textarea").fill(review)
+    playwright.expect(place.locator(".live-review button")).to_have_count(len(read(review)))
+    for i in (1, 9, 10):
         place.locator(".live-review button").nth(i).click()
-    tokens = torch.arange(2, 22)
-    tokens[[0, 3, 4]] = model.pad_id
+    tokens = read(review)
+    whole = tokens.clone()
+    tokens[[1, 9, 10]] = model.pad_id
     with torch.no_grad():
-        want, whole = (model(row[None]).exp()[0, 1] for row in (tokens, torch.arange(2, 22)))
-    assert abs(want - whole) > 0.05
+        want, before = (model(row[None]).exp()[0, 1] for row in (tokens, whole))
+    assert abs(want - before) > 0.05
     playwright.expect(place.locator("p[aria-live]")).to_contain_text(
-        f"3 of 20 words erased: positive {100 * want:.0f} %"
+        f"3 of {len(tokens)} words erased: positive {100 * want:.0f} %"
     )
 
 

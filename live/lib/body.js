@@ -1,7 +1,7 @@
 // Chapter 12's body: pre-norm blocks with rotary positions that look at both sides; its output is tied to its embedding.
 
 import { rotate } from "./language.js";
-import { add, attend, feedForward, layerNorm, linear, softmax } from "./transformer.js";
+import { layerNorm, linear, preNormBlock, softmax } from "./transformer.js";
 
 /**
  * What the body says of each token of a text.
@@ -13,16 +13,8 @@ import { add, attend, feedForward, layerNorm, linear, softmax } from "./transfor
 export function readBothSides({ settings, weights }, tokens) {
   const { dim, heads } = settings;
   let rows = tokens.map((token) => weights.embedding.weight.slice(token * dim, (token + 1) * dim));
-  for (const { norm_1, attention, norm_2, feed_forward } of weights.blocks) {
-    const normed = rows.map((x) => layerNorm(x, norm_1));
-    const keys = normed.map((x, position) => rotate(linear(x, attention.Wk), position, heads));
-    const values = normed.map((x) => linear(x, attention.Wv));
-    rows = rows.map((x, position) => {
-      const query = rotate(linear(normed[position], attention.Wq), position, heads);
-      const y = add(x, linear(attend(query, keys, values, heads).output, attention.WO));
-      return add(y, feedForward(layerNorm(y, norm_2), feed_forward));
-    });
-  }
+  for (const block of weights.blocks)
+    rows = preNormBlock(rows, block, heads, (x, position) => rotate(x, position, heads)).output;
   return rows.map((x) => layerNorm(x, weights.norm));
 }
 

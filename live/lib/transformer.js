@@ -85,13 +85,27 @@ export function attend(query, keys, values, heads, off = null) {
     });
     weights.push(softmax(scores));
     if (off?.has(head)) continue;
-    for (let i = from; i < to; i++) {
-      let sum = 0;
-      for (let j = 0; j < values.length; j++) sum += weights[head][j] * values[j][i];
-      output[i] = sum;
+    const sums = new Float64Array(size);
+    for (let j = 0; j < values.length; j++) {
+      const [weight, value] = [weights[head][j], values[j]];
+      for (let i = 0; i < size; i++) sums[i] += weight * value[from + i];
     }
+    output.set(sums, from);
   }
   return { output, weights };
+}
+
+/** A pre-norm `TransformerBlock` on a whole sequence, `(n, d) → (n, d)`, and the weights of its attention, `(n, heads, n)`. */
+export function preNormBlock(rows, { norm_1, attention, norm_2, feed_forward }, heads, turn = (x) => x) {
+  const normed = rows.map((x) => layerNorm(x, norm_1));
+  const keys = normed.map((x, position) => turn(linear(x, attention.Wk), position));
+  const values = normed.map((x) => linear(x, attention.Wv));
+  const looks = normed.map((x, position) => attend(turn(linear(x, attention.Wq), position), keys, values, heads));
+  const output = rows.map((x, position) => {
+    const y = add(x, linear(looks[position].output, attention.WO));
+    return add(y, feedForward(layerNorm(y, norm_2), feed_forward));
+  });
+  return { output, weights: looks.map((look) => look.weights) };
 }
 
 /**

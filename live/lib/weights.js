@@ -1,13 +1,14 @@
-// A trained model as it reaches the page: settings, subwords and weights of 16 bits or of 8, in one compressed file that
-// `live/models.py` writes.
+// A trained model as it reaches the page: settings, subwords or words, and weights of 16 bits or of 8, in one compressed
+// file that `live/models.py` writes.
 
 import { readSentencePiece } from "./sentencepiece.js";
+import { readWords } from "./words.js";
 
 /**
  * Unpack a model.
  *
  * @param {Uint8Array} packed - the file.
- * @returns {Promise<{settings: object, subwords: object, weights: object}>} the weights as a tree with PyTorch's names:
+ * @returns {Promise<{settings: object, subwords: ?object, words: ?object, weights: object}>} the weights as a tree with PyTorch's names:
  *   `weights.encoder.layers[0].attention.Wq.weight` is a `Float32Array` of `(out, in)`, row by row.
  */
 export async function unpackModel(packed) {
@@ -15,8 +16,10 @@ export async function unpackModel(packed) {
   const file = new Uint8Array(await new Response(stream).arrayBuffer());
   const length = new DataView(file.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(file.subarray(4, 4 + length)));
-  const start = 4 + length + header.subwords;
-  const subwords = readSentencePiece(file.subarray(4 + length, start));
+  const start = 4 + length + (header.subwords ?? header.words);
+  const spelled = file.subarray(4 + length, start);
+  const subwords = header.subwords ? readSentencePiece(spelled) : null;
+  const words = header.words ? readWords(JSON.parse(new TextDecoder().decode(spelled))) : null;
   const halves = header.tensors.reduce((sum, [, count]) => sum + count, 0);
   const values = readHalves(file.subarray(start, start + 2 * halves));
   const weights = {};
@@ -30,7 +33,7 @@ export async function unpackModel(packed) {
     put(weights, name.split("."), readRows(file, at, rows, columns));
     at += rows * (4 + columns);
   }
-  return { settings: header.settings, subwords, weights };
+  return { settings: header.settings, subwords, words, weights };
 }
 
 /** Half-precision numbers as float32. First come the low bytes of all of them, then the high bytes: that compresses better. */
