@@ -49,7 +49,10 @@ export function readHalves(bytes) {
 function readRows(file, at, rows, columns) {
   const factors = new Float32Array(file.slice(at, at + 4 * rows).buffer);
   const integers = new Int8Array(file.buffer, file.byteOffset + at + 4 * rows, rows * columns);
-  return Float32Array.from(integers, (value, i) => value * factors[Math.floor(i / columns)]);
+  const values = new Float32Array(rows * columns);
+  for (let row = 0, i = 0; row < rows; row++)
+    for (const end = i + columns; i < end; i++) values[i] = integers[i] * factors[row];
+  return values;
 }
 
 /** The number that 16 bits stand for: one of sign, five of exponent, ten of fraction. */
