@@ -19,6 +19,9 @@ OWN_RATE = "bag of embeddings, a rate of its own"
 ALL_THREE = "mean of the transformers and of both regressions, all on words, pairs and triples"
 
 
+READ_FIRST = "Film reviews (IMDB), judged after reading"
+
+
 def numbers(text: str) -> list[float]:
     return [float(n) for n in re.findall(r"[+−-]?\d+\.\d+", text.replace("−", "-"))]
 
@@ -465,8 +468,8 @@ CLAIMS = [
     Claim("both-reading", "0.7, the median", lambda o: abs(agreements(o)["trained"][0] - 0.7) < 0.05),
     Claim(
         "records",
-        "no row of this table has, so it cannot say",
-        lambda _: not any("pretrained" in run["model"] for run in runs_of(ALL)),
+        "With the same 25,000 labels it then reaches 91.0 % (one training)",
+        lambda _: near([91.0], recorded("a body that has read, all of it fine-tuned, 25,000 labels", READ_FIRST)),
     ),
     Claim(
         "warm",

@@ -1,8 +1,9 @@
 """Chapter 12: which sentences quote what its cells printed."""
 
 import re
+from statistics import mean
 
-from claims import Claim
+from claims import Claim, records
 
 Outputs = dict[str, str]
 LABELS, WORDS = (16, 64, 200), "words and pairs, NB-weighted"
@@ -57,6 +58,36 @@ def interval(outputs: Outputs, labels: int, other: str) -> tuple[float, float]:
 def others(outputs: Outputs, labels: int, other: str) -> list[float]:
     """By how much the body leads over another way in the second and the third draw."""
     return numbers(line(outputs["paired-code"], f"{labels} labels, tuned whole − {other}:").split("draws", 1)[1])
+
+
+TUNED, FROZEN = "a body that has read, all of it fine-tuned", "a body that has read, frozen"
+NGRAMS = "logistic regression, NB-weighted words, pairs and triples"
+
+
+def recorded(way: str, labels: int) -> list[float]:
+    """The accuracies of one way on the real test reviews, in percent."""
+    runs = records("Film_reviews__IMDB___judged_after_reading*")
+    title = f"{way}, {labels:,} labels"
+    return [run["values"]["accuracy"] for run in runs if run["model"] == title and "kind" not in run]
+
+
+def row(labels: int, phrase: str) -> Claim:
+    """A row of the table of real reviews: the mean of each way, and how many draws there are of the first."""
+
+    def holds(_: Outputs) -> bool:
+        means = [mean(found) for way in (TUNED, FROZEN, NGRAMS) if (found := recorded(way, labels))]
+        said = [float(found) for found in re.findall(r"(?:\| )(\d+\.\d)", phrase)]
+        draws = {"one training": 1, "two draws": 2}[next(iter(re.findall(r"one training|two draws", phrase)))]
+        near = all(abs(a - b) <= 0.0501 for a, b in zip(said, means, strict=True))
+        return near and len(recorded(TUNED, labels)) == draws
+
+    return Claim("real-records", phrase, holds)
+
+
+def behind() -> list[float]:
+    """How far the tuned body is ahead of the words with all labels, and the interval."""
+    runs = records("Film_reviews__IMDB___judged_after_reading*")
+    return next(run["difference"] for run in runs if run["model"] == f"{TUNED}, 25,000 labels − {NGRAMS}")
 
 
 def loss(outputs: Outputs, name: str) -> list[float]:
@@ -194,5 +225,14 @@ CLAIMS = [
         "copies-reading",
         "sample's test reviews is among its training reviews",
         lambda o: found_in(o, "in the training reviews:") == [],
+    ),
+    row(100, "| 100 | 77.8 % (two draws) | 79.3 ± 0.4 % | 69.7 ± 2.0 % |"),
+    row(1000, "| 1,000 | 85.7 % (two draws) | 83.3 % | 85.1 ± 0.3 % |"),
+    row(25_000, "| 25,000 | 91.0 % (one training) | | 91.8 % |"),
+    Claim("real-reading", "the words lead by 0.77 [0.40, 1.14]", lambda _: behind() == [-0.77, -1.14, -0.4]),
+    Claim(
+        "real-reading",
+        "ahead of the words by nearly ten points",
+        lambda _: 9 < mean(recorded(FROZEN, 100)) - mean(recorded(NGRAMS, 100)) < 10,
     ),
 ]
