@@ -30,15 +30,17 @@ export function render(element, { sentences }) {
   function draw() {
     const { german, english, weights } = sentences[sentence];
     const choose = (i) => () => {
+      if (row === i) return;
       row = i;
       look();
     };
+    // A page that scrolls under a resting pointer makes it enter something: only one that moves chooses.
     words.replaceChildren(
-      ...english.map((word, i) => button(word, choose(i), { onpointerenter: choose(i), onfocus: choose(i) })),
+      ...english.map((word, i) => button(word, choose(i), { onpointermove: choose(i), onfocus: choose(i) })),
     );
     table.replaceChildren(
       weightTable("Per cent of each English word's weight", english, german, weights, (i) => ({
-        onpointerenter: choose(i),
+        onpointermove: choose(i),
       })),
     );
     look();
