@@ -77,7 +77,7 @@ def row(labels: int, phrase: str) -> Claim:
     def holds(_: Outputs) -> bool:
         means = [mean(found) for way in (TUNED, FROZEN, NGRAMS) if (found := recorded(way, labels))]
         said = [float(found) for found in re.findall(r"(?:\| )(\d+\.\d)", phrase)]
-        draws = next((count for told, count in (("one training", 1), ("two draws", 2)) if told in phrase), 3)
+        draws = 1 if "one training" in phrase else 3
         near = all(abs(a - b) <= 0.0501 for a, b in zip(said, means, strict=True))
         return near and len(recorded(TUNED, labels)) == draws
 
@@ -227,11 +227,12 @@ CLAIMS = [
         lambda o: found_in(o, "in the training reviews:") == [],
     ),
     row(100, "| 100 | 79.2 ± 2.5 % | 79.3 ± 0.4 % | 69.7 ± 2.0 % |"),
-    row(1000, "| 1,000 | 85.7 % (two draws) | 83.3 % | 85.1 ± 0.3 % |"),
+    row(1000, "| 1,000 | 85.9 ± 0.3 % | 83.3 % | 85.1 ± 0.3 % |"),
     row(25_000, "| 25,000 | 91.0 % (one training) | | 91.8 % |"),
     Claim(
         "real-reading", "the words lead by 0.77 [0.40, 1.14]", lambda _: ahead(NGRAMS, 25_000) == [-0.77, -1.14, -0.4]
     ),
+    Claim("real-reading", "leads by 0.73 [0.41, 1.07]", lambda _: ahead(NGRAMS, 1000) == [0.73, 0.41, 1.07]),
     Claim("real-reading", "the tuned one by 9.46 [9.03, 9.87]", lambda _: ahead(NGRAMS, 100) == [9.46, 9.03, 9.87]),
     Claim(
         "real-reading",
