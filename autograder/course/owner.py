@@ -74,6 +74,7 @@ class Known:
     squeezed: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     numbers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     numbered: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
 
 
 def known_by(pairs: Iterable[tuple[str, str]]) -> Known:
@@ -93,6 +94,7 @@ def known_by(pairs: Iterable[tuple[str, str]]) -> Known:
         elif "@" not in name and name != _normal(student):  # what people are called by an LMS
             known.names[name].add(student)
             known.squeezed[_squeezed(name)].add(student)
+            known.named.add(student)
     return known
 
 
@@ -175,7 +177,13 @@ def students_of(
     for owner in owners:
         if owner not in found:
             found[owner] = _by_name(owner, known, unnumbered[owner.system, _called(owner)], certain, submitted)
+    sure = {
+        s: o for o, one in found.items() if o.system and isinstance(one, Whose) and one.certain for s in one.students
+    }
     for owner, one in found.items():
+        if isinstance(one, Whose) and not one.certain and (other := next((s for s in one.students if s in sure), "")):
+            by = f"{plain(other)} handed in as {plain(sure[other].label)[:100]}"
+            found[owner] = Unclear(f"{by}, and this came by a name alone: {to_type(owner)}")
         if isinstance(one, Whose) and (wrong := [student for student in one.students if not is_folder_name(student)]):
             found[owner] = Unclear(f"{plain(wrong[0])[:80]!r} cannot be the name of a folder: {to_type(owner)}")
     return {owner: found[owner] for owner in owners}
@@ -196,7 +204,7 @@ def _listed(owner: Owner, groups: dict[str, list[str]], people: int) -> Whose | 
         return None
     if owner.system and people > 1:
         return Unclear(f"{people} people hand in by the name of the group {plain(owner.name)}: {to_type(owner)}")
-    return Whose(groups[names[name]])
+    return Whose(groups[names[name]], certain=not owner.system)
 
 
 def _of_folder(owner: Owner, known: Known) -> Whose | Unclear:
@@ -216,9 +224,10 @@ def _of_folder(owner: Owner, known: Known) -> Whose | Unclear:
 
 def _by_number(owner: Owner, student: str, known: Known) -> Whose | Unclear:
     # Moodle's is that of a participant in one assignment, which may by chance be somebody else's number.
-    others = known.names.get(_normal(owner.name), set()) - {student}
-    if owner.system == "Moodle" and others:
-        return Unclear(f"the number is {plain(student)}'s and the name {plain(min(others))}'s: {to_type(owner)}")
+    called = known.names.get(_normal(owner.name), set())
+    if owner.system == "Moodle" and student not in called and (called or student in known.named):
+        other = f"{plain(min(called))}'s" if called else "another"
+        return Unclear(f"the number is {plain(student)}'s and the name {other}: {to_type(owner)}")
     return Whose([student])
 
 

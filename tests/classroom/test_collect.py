@@ -308,6 +308,34 @@ def test_a_number_of_the_gradebook_decides_whatever_the_name(course, inbox):
     assert marks(inbox.submitted) == {"ada": {"Ada's"}, "eve": {"Eve's"}}
 
 
+def test_the_name_of_a_group_replaces_nothing_that_came_by_another_number(course, inbox):
+    """Whoever is called like a group is not the group: not after it, and not beside one of it."""
+    groups = {"Team 7": ["ada", "ben"]}
+    for name, again in ((moodle, ()), (canvas, (991,))):
+        team, eve, hers = (
+            name(called, number, *again, "x.ipynb")
+            for called, number in (("Team 7", 900), ("Team 7", 666), ("Ada Lovelace", 77))
+        )
+        inbox(course, {team: notebook("the team's")}, groups=groups)
+        taken, left = inbox(course, {eve: notebook("Eve's")}, groups=groups)
+        assert taken == {} and "by another number before" in left[eve]
+        assert marks(inbox.submitted) == {"ada": {"the team's"}, "ben": {"the team's"}}
+        assert inbox(course, {team: notebook("again")}, groups=groups)[1] == {}
+        shutil.rmtree(inbox.submitted)
+        taken, left = inbox(course, {hers: notebook("Ada's"), eve: notebook("Eve's")}, groups=groups, known=ADA)
+        assert marks(inbox.submitted) == {"ada": {"Ada's"}} and "by a name alone" in left[eve]
+        shutil.rmtree(inbox.submitted)
+
+
+def test_a_number_of_one_assignment_that_is_by_chance_somebodys_is_not_theirs(course, inbox):
+    """Moodle counts participants anew for each assignment."""
+    evil, hers = moodle("Eve Evil", 77, "x.ipynb"), moodle("Ada Lovelace", 123, "x.ipynb")
+    for known in (ADA, ADA + EVE):
+        _, left = inbox(course, {evil: notebook("Eve's"), hers: notebook("Ada's")}, known=known)
+        assert marks(inbox.submitted) == {"ada": {"Ada's"}} and "the number is ada's and the name" in left[evil]
+        assert "put the line Eve Evil_77,STUDENT" in left[evil]
+
+
 def test_names_that_differ_by_blanks_or_case_are_different_people(course, inbox):
     names = ["Ann Alee", "Anna Lee", "anna lee", "AnnaLee"]
     files = {moodle(name, 10 + n, "numbers_chapter.ipynb"): notebook(name) for n, name in enumerate(names)}
