@@ -53,8 +53,11 @@ SHARED = """
     timer_create rt_sigqueueinfo rt_tgsigqueueinfo inotify_init inotify_init1 inotify_add_watch fanotify_init
     fanotify_mark epoll_create epoll_create1 io_setup mlock mlock2 mlockall flock socketpair connect bind listen accept
     accept4 sendmsg sendmmsg sync syncfs mincore cachestat membarrier vmsplice setpriority ioprio_set
-    sched_setscheduler sched_setparam sched_setattr
+    sched_setscheduler sched_setparam sched_setattr fadvise64 readahead
 """.split()  # noqa: SIM905
+# Calls from this number on, the same on all machines, are newer than what a worker needs, and the C library does
+# without them; one tells from where in the file system each part of the sandbox is mounted.
+NEWEST = range(436, 600)
 # By number, as the kernel has them: locks (6, 7 and, of an open file, 37, 38), who is told of a file (8, 10, 15, 1026),
 # leases (1024), the size of a pipe (1031), hints that stay with a file (1036, 1038).
 SHARED_BY_FCNTL = (6, 7, 8, 10, 15, 37, 38, 1024, 1026, 1031, 1036, 1038)
@@ -226,7 +229,8 @@ def _build_filter() -> Any:
     for command in SHARED_BY_FCNTL:  # of which the kernel reads 32 bits
         of_this_kind = pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, command)
         refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "fcntl", of_this_kind)
-    refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")  # so that the C library falls back on clone
+    for call in ("clone3", *NEWEST):
+        refuse.add_rule(pyseccomp.ERRNO(errno.ENOSYS), call)  # so that the C library falls back on older ones
     no_thread = pyseccomp.Arg(0, pyseccomp.MASKED_EQ, CLONE_THREAD, 0)
     refuse.add_rule(pyseccomp.ERRNO(errno.EPERM), "clone", no_thread)
     return refuse

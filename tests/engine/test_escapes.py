@@ -222,6 +222,22 @@ if libc.semget(0, 1, 0o600) >= 0: print('semget')
 if libc.msgget(0, 0o600) >= 0: print('msgget')
 if libc.memfd_create(b'x', 0) >= 0: print('memfd')
 """,
+    "what is kept of files in memory": """
+try:
+    os.posix_fadvise(shared, 0, 0, os.POSIX_FADV_DONTNEED)
+    print('forgotten')
+except OSError:
+    pass
+libc.readahead.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_size_t]
+if libc.readahead(shared, 0, 4096) == 0: print('readahead')
+""",
+    "calls newer than the filter": """
+if libc.syscall(436, 1 << 20, 1 << 20, 0) == 0: print('close_range')
+number = {'size': 24, 'mount': 2**64 - 1, 'from': 0}
+mounts = (ctypes.c_uint64 * 64)()
+found = libc.syscall(458, ctypes.byref((ctypes.c_uint64 * 3)(*number.values())), mounts, 64, 0)
+if found > 0: print(f'{found} mounts')  # where Linux is as new as 6.8
+""",
     "keys": """
 call = {'x86_64': 248, 'aarch64': 217}[os.uname().machine]
 if libc.syscall(call, b'user', b'x', b'x', 1, -2) >= 0: print('add_key')
