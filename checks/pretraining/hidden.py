@@ -1,6 +1,7 @@
 """Hidden tests of chapter 12."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,7 @@ from autograder.checks import (
     randn,
     randomise,
     seed,
+    set_weights,
     unchanged,
 )
 from checks.chance import drawn_between, likely_counts
@@ -65,8 +67,11 @@ def check_pack(function: Callable) -> None:
         (3, 0, 2, 5),
         (0, 3, 4, 1),
         (draw_size(40, 90), draw_size(10, 300), draw_size(3, 40), draw_size(100, 30_000)),
+        (draw_size(150, 300), draw_size(300, 600), draw_size(100, 1000), draw_size(30_000, 10**6)),
+        (draw_size(2, 4), 20_000, draw_size(1000, 2000), draw_size(30_000, 10**6)),
     ):
-        rows = [randint(0, 50, (int(randint(0, longest + 1, ())),)).tolist() for _ in range(texts)]
+        most = 50 if texts < 40 and longest < 100 else 10**6
+        rows = [randint(0, most, (int(randint(0, longest + 1, ())),)).tolist() for _ in range(texts)]
         asked = f"{len(rows)} texts, {sum(map(len, rows))} tokens together, length {length} and eos_id {eos_id}"
         right = _packed(rows, length, eos_id)
         blocks = call(function, rows, length, eos_id)
@@ -76,7 +81,7 @@ def check_pack(function: Callable) -> None:
         total = sum(map(len, rows)) + 3
         asked = f"{total} tokens with the ends, and length 7"
         expect_close(call(function, rows, 7, 60), _packed(rows, 7, 60), "the blocks", dtype=torch.int64, asked=asked)
-    for length in (0, -3):
+    for length in (0, -draw_size(1, 60)):
         expect_raises(ValueError, partial(function, [[1, 2]], length, 9), f"length={length}")
 
 
@@ -84,7 +89,11 @@ def check_pack(function: Callable) -> None:
 
 
 # (B, n, vocabulary, special tokens): special numbers in the middle, at the end, at the beginning.
-_VOCABULARIES = ((200, 300, 900, 4), (300, 150, 700, 7), (1, 40_000, 800, 1))
+_VOCABULARIES = ((200, 300, 900, 4), (300, 150, 700, 7), (1, 40_000, 800, 1), (40_000, 1, 600, 12))
+# Replaced tokens in places of one row that are the same by chance, of hundreds of pairs in a vocabulary of thousands.
+_FEW = 8
+# Calls whose chosen tokens are dealt the same numbers of fates in fewer than 1 of 10^15 runs.
+_DEALT = 16
 
 
 def check_mask_tokens(function: Callable) -> None:
@@ -94,8 +103,10 @@ def check_mask_tokens(function: Callable) -> None:
     with a probability of 2 · FALSE.
     """
     _check_apart(function)
+    _check_alone(function)
     for batch, n, vocab, kinds in _VOCABULARIES:
         _check_fates(function, batch, n, vocab, kinds, drawn_between(0.1, 0.9))
+    _check_fates(function, 200, 200, draw_size(3000, 30_000), draw_size(9, 40), drawn_between(0.01, 0.09))
     _check_fates(function, 200, 200, 600, 3, None)
     _check_vocabulary(function)
     _check_generator(function)
@@ -113,7 +124,7 @@ def check_mask_tokens(function: Callable) -> None:
 
 
 def _special(vocab: int, kinds: int) -> list[int]:
-    """Special numbers from anywhere in the vocabulary; the first is the mask."""
+    """Special numbers from anywhere in the vocabulary."""
     return (randn(vocab).argsort()[:kinds]).tolist()
 
 
@@ -126,8 +137,9 @@ def _check_fates(function: Callable, batch: int, n: int, vocab: int, kinds: int,
     known, special = m.mask_tokens, _special(vocab, kinds)
     tokens = randint(0, vocab, (batch, n))
     sharing = () if share is None else (share,)
+    mask_id = special[int(randint(0, kinds, ()))]
     with unchanged(tokens=tokens):
-        inputs, chosen = expect_two(call(function, tokens, special[0], vocab, special, *sharing))
+        inputs, chosen = expect_two(call(function, tokens, mask_id, vocab, special, *sharing))
     share = 0.15 if share is None else share
     asked = f"tokens {(batch, n)}, a vocabulary of {vocab}, {kinds} special tokens and share {share:g}"
     expect_tensor(inputs, (batch, n), torch.int64, "the tokens to read", asked)
@@ -139,11 +151,11 @@ def _check_fates(function: Callable, batch: int, n: int, vocab: int, kinds: int,
     told = {"expected": f"about {share:.3g}", "got": f"{count / of:.3g}"}
     # Numbers below the largest special one are no special tokens.
     low = ordinary & (tokens < max(special))
-    skipped = int(low.sum()) > 1000 and int((chosen & low).sum()) == 0
+    skipped = share * int(low.sum()) > 100 and chosen.any() and not (chosen & low).any()
     expect(not skipped, known.FIRST_IDS, "the tokens chosen", asked=asked)
     mistake = known.SHARE if sharing else known.SHARE_DEFAULT
     expect(_within(count, of, share), mistake, "the share of the tokens chosen", asked=asked, **told)
-    masked = (inputs == special[0])[chosen]
+    masked = (inputs == mask_id)[chosen]
     stays = (inputs == tokens)[chosen]
     other = ~masked & ~stays
     expect(not torch.isin(inputs[chosen][other], torch.tensor(special)).any(), known.SPECIAL_DRAWN, asked=asked)
@@ -179,10 +191,80 @@ def _check_apart(function: Callable) -> None:
     _, chosen = expect_two(call(function, randint(5, 600, (60, 80)), 2, 600, [0, 1, 2], 0.5))
     expect(not (chosen == chosen[:1]).all(), known.SAME_PLACES)
     expect(not (chosen == chosen[:, :1]).all(), known.SAME_PLACES, "all tokens of a row")
+    expect(len(chosen.unique(dim=0)) == len(chosen), known.SAME_PLACES)
     counts = chosen.sum(1)
     expect(len(counts.unique()) > 1, known.ALWAYS_AS_MANY, "the number chosen in each row", got=counts)
     counts = chosen.sum(0)
     expect(len(counts.unique()) > 1, known.ALWAYS_AS_MANY, "the number chosen in each column", got=counts)
+
+
+def _check_alone(function: Callable) -> None:
+    """Each place by itself: no place and no token has a share of its own, and none has its neighbour's lot."""
+    known, vocab, kinds = m.mask_tokens, draw_size(10_000, 40_000), 4
+    share, special = drawn_between(0.3, 0.7), _special(vocab, kinds)
+    pool = [token for token in _special(vocab, 5 + kinds) if token not in special][:5]
+    tokens = torch.tensor(pool)[randint(0, len(pool), (draw_size(400, 600), draw_size(20, 40)))]
+    inputs, chosen = expect_two(call(function, tokens, special[1], vocab, special, share))
+    asked = f"tokens {tuple(tokens.shape)} and share {share:g}"
+    expect_tensor(inputs, tokens.shape, torch.int64, "the tokens to read", asked)
+    expect_tensor(chosen, tokens.shape, torch.bool, "`chosen`", asked)
+    masked = inputs == special[1]
+    places = [(f"in column {i}", torch.arange(tokens.shape[1]) == i) for i in range(tokens.shape[1])]
+    for where, here in (*places, *((f"of the token {token}", tokens == token) for token in pool)):
+        here = here.expand_as(tokens)
+        count, of = int(chosen[here].sum()), int(here.sum())
+        got = f"{count} of {of}"
+        expect(_within(count, of, share), known.SHARE, f"the tokens chosen {where}", asked=asked, got=got)
+        got = f"{int(masked[here & chosen].sum())} of {count}"
+        fair = _within(int(masked[here & chosen].sum()), count, 0.8)
+        expect(fair, known.FATES, f"those that become `mask_id`, of the tokens chosen {where}", asked=asked, got=got)
+    for lots, all_of, chance, mistake in (
+        (chosen, torch.ones_like(chosen), share, known.TOGETHER),
+        (masked, chosen, 0.8, known.FATES_TOGETHER),
+    ):
+        for one, other in _neighbours(lots, all_of):
+            alike, of = int((one == other).sum()), len(one)
+            told = {"expected": f"about {chance**2 + (1 - chance) ** 2:.2f}", "got": f"{alike / max(of, 1):.2f}"}
+            fair = _within(alike, of, chance**2 + (1 - chance) ** 2)
+            expect(fair, mistake, "the share of pairs of neighbours with the same lot", asked=asked, **told)
+    new = torch.where(chosen & ~masked & (inputs != tokens), inputs, -1 - torch.arange(tokens.shape[1])).sort(1).values
+    repeated = int((new[:, 1:] == new[:, :-1]).sum())
+    told = {"expected": f"at most {_FEW}", "got": f"{repeated}"}
+    expect(repeated <= _FEW, known.ONE_TOKEN, "tokens put into two places of one row", asked=asked, **told)
+    drawn = inputs[chosen & ~masked & (inputs != tokens)]
+    ordinary = ~torch.isin(torch.arange(vocab), torch.tensor(special))
+    for k in range(4):
+        here = slice(k * vocab // 4, (k + 1) * vocab // 4)
+        count = int(((drawn >= here.start) & (drawn < here.stop)).sum())
+        told = {"expected": f"about {len(drawn) // 4}", "got": f"{count} of {len(drawn)}"}
+        fair = _within(count, len(drawn), int(ordinary[here].sum()) / (vocab - kinds))
+        what = f"the tokens from {here.start} to {here.stop - 1} put in others' places, of a vocabulary of {vocab}"
+        expect(fair, known.TOKENS_MISSING, what, asked=asked, **told)
+    _check_dealing(function)
+
+
+def _neighbours(lots: Tensor, kept: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The lots of pairs of places, none of which is in two pairs, beside and below each other, if both are kept."""
+    for turned, among in ((lots, kept), (lots.T, kept.T)):
+        for first in (0, 1):
+            columns = (turned.shape[1] - first) // 2 * 2
+            (one, other), (a, b) = (
+                part[:, first : first + columns].unflatten(1, (-1, 2)).unbind(2) for part in (turned, among)
+            )
+            yield one[a & b], other[a & b]
+
+
+def _check_dealing(function: Callable) -> None:
+    """How many become `mask_id` differs from call to call; with a share of 1 all are chosen."""
+    known, tokens = m.mask_tokens, randint(5, 5000, (10, 10))
+    drawn = [expect_two(call(function, tokens, 2, 5000, [4, 2, 0, 1, 3], 1.0)) for _ in range(_DEALT)]
+    expect(
+        all(chosen.all() for _, chosen in drawn), known.SHARE, "the share of the tokens chosen", asked="a share of 1"
+    )
+    expect(not all(torch.equal(inputs, drawn[0][0]) for inputs, _ in drawn), known.FIXED_SEED)
+    counts = [int((inputs == 2).sum()) for inputs, _ in drawn]
+    told = {"expected": "different numbers, about 80", "got": f"{counts[0]} in each of {_DEALT} calls"}
+    expect(len(set(counts)) > 1, known.DEALT, "those of 100 tokens that become `mask_id`", **told)
 
 
 def _check_generator(function: Callable) -> None:
@@ -197,6 +279,10 @@ def _check_generator(function: Callable) -> None:
 
     expect(alike(drawn(3), drawn(3)), known.NO_GENERATOR)
     expect(not alike(drawn(3), drawn(4)), known.SEEDED_ANEW)
+    used = torch.Generator().manual_seed(3)
+    torch.rand(draw_size(1, 99), generator=used)
+    again = expect_two(call(function, tokens, 2, 600, [0, 1, 2], 0.5, generator=used))
+    expect(not alike(drawn(3), again), known.SEEDED_AGAIN)
     seed(7, beside=function)
     expect(not alike(drawn(None), drawn(None)), known.FIXED_SEED)
 
@@ -235,6 +321,13 @@ def check_review_classifier(cls: Callable) -> None:
             draw_size(20, 90),
             ((draw_size(6, 20), draw_size(70, 200)),),
         ),
+        (
+            draw_size(1000, 3000),
+            draw_size(130, 260),
+            draw_size(11, 40),
+            draw_size(100, 900),
+            ((draw_size(2, 4), draw_size(300, 600)), (draw_size(70, 200), draw_size(2, 9))),
+        ),
     ):
         body = place(make_table_body, beside=cls)(vocab, dim)
         model = call(cls, body, dim, classes, pad_id)
@@ -243,6 +336,9 @@ def check_review_classifier(cls: Callable) -> None:
         expect(place(body_is_kept, beside=cls)(model, body), m.ReviewClassifier.BODY_COPIED)
         for dtype in (torch.float32, torch.float64):
             state = randomise(model, promised, dtype)
+            if vocab > 300:  # whose scores would be so far apart that a softmax has zeros
+                state["body.table.weight"] /= 128
+                set_weights(model, state, dtype)
             model.eval()
             for batch, n in shapes:
                 tokens = _texts(batch, n, vocab, pad_id)
@@ -263,20 +359,27 @@ def check_review_classifier(cls: Callable) -> None:
                 }
                 expect_close(y, right, "the result", rivals, dtype, asked=asked)
         tokens = _texts(3, 6, vocab, pad_id)[:2]
-        expect_parameter_gradients(model, lambda s, t, pad_id=pad_id: _judge(s, t, pad_id), state, [tokens])
+        for training in (False, True):
+            model.train(training)
+            expect_parameter_gradients(model, lambda s, t, pad_id=pad_id: _judge(s, t, pad_id), state, [tokens])
+        what = "the result while training, where nothing should change,"
+        expect_close(call(model, tokens), _judge(state, tokens, pad_id), what)
 
 
 # ---- layer_rates
 
 
 def check_layer_rates(function: Callable) -> None:
-    """Bodies of several depths, rates and decays."""
-    for depth, dim, table in ((3, 4, True), (1, 2, False), (6, 1, True), (draw_size(7, 12), 3, False)):
-        _check_rates(function, (depth, dim, table), drawn_between(1e-4, 3.0), drawn_between(0.3, 0.95))
-    _check_rates(function, (2, 3, True), 0.01, 1.0)
+    """Bodies of several depths, with tables of any name, rates and decays."""
+    names = ["".join("aeioubdgklmnprst"[i] for i in randint(0, 16, (7,))) for _ in range(3)]
+    for depth, dim, tables in ((3, 4, ["positions"]), (1, 2, []), (6, 1, names), (draw_size(11, 30), 3, names[:1])):
+        _check_rates(function, (depth, dim, tables), drawn_between(1e-4, 3.0), drawn_between(0.3, 0.95))
+    _check_rates(function, (2, 3, ["positions"]), 0.01, 1.0)
+    _check_rates(function, (4, 2, []), drawn_between(5.0, 1e4), drawn_between(0.02, 0.2))
+    _check_rates(function, (4, 2, []), drawn_between(1e-9, 5e-5), 1 - drawn_between(1e-3, 0.04))
 
 
-def _check_rates(function: Callable, sizes: tuple[int, int, bool], rate: float, decay: float) -> None:
+def _check_rates(function: Callable, sizes: tuple[int, int, list[str]], rate: float, decay: float) -> None:
     known, depth = m.layer_rates, sizes[0]
     below = [0, 0, *range(1, depth + 2)]
     rivals = {
@@ -337,6 +440,7 @@ def check_low_rank(cls: Callable) -> None:
         (5, 6, 1, 0.25, False),
         (1, 1, 1, 3.0, True),
         (draw_size(20, 60), draw_size(61, 99), draw_size(2, 9), drawn_between(0.5, 40.0), False),
+        (draw_size(150, 400), draw_size(100, 300), draw_size(20, 60), drawn_between(70.0, 900.0), True),
     ):
         linear = place(make_linear, beside=cls)(inside, outside, bias)
         module = call(cls, linear, rank, alpha)
@@ -346,12 +450,16 @@ def check_low_rank(cls: Callable) -> None:
         expect_parameters(module, shapes)
         expect_frozen(cls, module)
         _check_starts(module, rank, inside)
+        if rank > 1:
+            other = call(cls, place(make_linear, beside=cls)(inside, outside, bias), rank, alpha)
+            same = torch.equal(*(named_parameters(one)["A"].detach() for one in (module, other)))
+            expect(not same, m.LowRank.A_FIXED)
         asked = f"{inside} features to {outside}, rank {rank}, alpha {alpha:g}"
-        for dtype in (torch.float32, torch.float64):
+        for dtype in (torch.float32, torch.float64) if inside < 100 else (torch.float64,):
             state = randomise(module, shapes, dtype)
             module.eval()
             tolerance = 1e-4 if dtype == torch.float32 else 1e-9
-            for shape in ((3, inside), (2, 5, inside), (inside,), (1, 1, inside)):
+            for shape in ((3, inside), (2, 5, inside), (inside,), (1, 1, inside), (2, 3, 1, 2, inside)):
                 x = randn(*shape, dtype=dtype)
                 with unchanged(x=x):
                     y = call(module, x)
@@ -363,14 +471,17 @@ def check_low_rank(cls: Callable) -> None:
             expect_merged(cls, module, x, right, rivals, bias, tolerance)
         x = randn(4, inside)
         expect_gradients(module, lambda x, state=state, f=alpha / rank: _low_rank(x, state, f), {"x": x})
-        _check_learning(module, state, x, alpha / rank)
+        for training in (False, True):
+            _check_learning(module.train(training), state, x, alpha / rank)
+        what = "the output while training, where nothing should change,"
+        expect_close(call(module, x), _low_rank(x, state, alpha / rank), what)
     expect_device(module.to("meta"), {"x": x})
 
 
 def _check_starts(module: nn.Module, rank: int, inside: int) -> None:
     start = {name: parameter.detach() for name, parameter in named_parameters(module).items()}
     expect(not start["B"].any(), m.LowRank.B_START, got=start["B"].flatten())
-    alike = rank > 1 and bool((start["A"] == start["A"][:1]).all())
+    alike = rank > 1 and len(start["A"].unique()) < 0.9 * rank * inside
     expect(start["A"].any() and not alike, m.LowRank.A_START, got=start["A"].flatten())
 
 
@@ -402,6 +513,11 @@ _Texts = Sequence[Sequence[Any]]
 def _grams(text: Sequence[Any], n: int) -> list[tuple]:
     """The n-grams of a text, one for each place."""
     return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+
+
+def _joined(text: Sequence[Any], n: int) -> list[str]:
+    """The n-grams of a text, each as one piece of text in which no token ends."""
+    return ["".join(map(str, gram)) for gram in _grams(text, n)]
 
 
 def _by_rule(
@@ -471,6 +587,7 @@ def _rivals_found(read: _Texts, tested: _Texts, n: int, share: float) -> dict[Mi
         known.ONE_SOURCE: one_source,
         known.WHOLE: lambda: [i for i, text in enumerate(tested) if list(text) in [list(r) for r in read]],
         known.STRIDE: strided,
+        known.JOINED: some(enough, read=[_joined(t, n) for t in read], tested=[_joined(t, n) for t in tested], n=1),
     }
 
 
@@ -488,14 +605,24 @@ def check_contaminated(function: Callable) -> None:
             _expect_found(function, read, tested, n, share, f"{texts} texts read, n={n} and share={share:g}")
     read, tested = _library(draw_size(60, 120), 60, 9, 5)
     _expect_found(function, read, tested, 5, 0.375, f"{len(read)} texts read, n=5 and share=0.375")
-    words = [[f"w{token}" for token in text] for text in read], [[f"w{token}" for token in text] for text in tested]
+    words = [[_word(token) for token in text] for text in read], [[_word(token) for token in text] for text in tested]
     _expect_found(function, *words, 5, 0.375, f"{len(read)} texts of words read, n=5 and share=0.375")
+    read, tested = _library(20, 12, 3, 5)
+    for kind in (["a", "aa", "aaa"], [1, 11, 111]):  # which run into each other
+        letters = [[[kind[t % 3] for t in text] for text in texts] for texts in (read, tested)]
+        _expect_found(function, *letters, 5, 0.5, f"{len(read)} texts of {kind} read, n=5 and share=0.5")
+    _check_border(function)
     for empty in (([], [[1, 2, 3]]), ([[1, 2, 3]], []), ([[]], [[], [1]])):
         _expect_found(function, *empty, 2, 0.5, f"what was read {empty[0]}, tested {empty[1]}")
     _check_defaults(function)
     few, many = (place(_effort, beside=function)(function, texts) for texts in (30, 120))
     told = {"expected": "about 4 times as much", "got": f"{many / few:.0f} times as much"}
     expect(many < 8 * few, m.contaminated.SLOW, "the work for 4 times as many texts", **told)
+
+
+def _word(token: int) -> str:
+    """A word for each number: long ones that end differently, or differ in a capital alone."""
+    return f"{'Tt'[token % 2]}oken{token // 2}"
 
 
 def _library(texts: int, longest: int, vocab: int, n: int) -> tuple[list[list[int]], list[list[int]]]:
@@ -513,6 +640,19 @@ def _library(texts: int, longest: int, vocab: int, n: int) -> tuple[list[list[in
     # One that repeats itself: counted at every place, or once.
     tested.append((read[-1] * 3)[: 4 * n] + randint(3 * vocab, 5 * vocab, (2 * n,)).tolist())
     return read, tested
+
+
+def _check_border(function: Callable) -> None:
+    """Long texts with one n-gram too few and with just enough of a share that none has; many texts read."""
+    n, of, share = draw_size(13, 40), draw_size(300, 500), draw_size(20, 970) / 997
+    enough = math.ceil(share * of)
+    read = [*randint(0, 9999, (draw_size(300, 500), 9)).tolist(), randint(0, 10**6, (of + n,)).tolist()]
+    tested = [*randint(0, 9999, (draw_size(2000, 3000), 3)).tolist()]
+    for hits in (enough - 1, enough):
+        new = range(10**6, 10**6 + of - hits)
+        tested += [[*read[-1][: n - 1 + hits], *new], [*new, *read[-1][-(n - 1 + hits) :]]]
+    right = _by_rule(read, tested, n, lambda hits, of: hits >= share * of)
+    expect_indices(call(function, read, tested, n, share), right, {}, f"{len(read)} texts read, n={n}, share={share:g}")
 
 
 def _check_defaults(function: Callable) -> None:

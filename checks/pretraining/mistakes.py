@@ -45,7 +45,11 @@ class mask_tokens(Mistake):
     TOKENS_MISSING = "some tokens of the vocabulary are never put in another's place"
     NO_GENERATOR = "two draws with generators of the same seed differ: pass `generator` on to each draw"
     SEEDED_ANEW = "generators of different seeds give the same: draw from `generator`, do not seed anew"
+    SEEDED_AGAIN = "a generator that was drawn from begins anew: draw from `generator` itself, not from its first seed"
     FIXED_SEED = "without a generator two draws are the same: there is a fixed seed inside"
+    TOGETHER = "neighbours are chosen together: each position is drawn by itself"
+    FATES_TOGETHER = "neighbours have one fate together: draw one for each chosen token"
+    DEALT = "the fates are dealt out in fixed numbers: each chosen token has its own, on its own"
 
 
 class ReviewClassifier(Mistake):
@@ -86,7 +90,8 @@ class LowRank(Mistake):
     NOT_FROZEN = "the layer that was handed in still learns: freeze it"
     CHANGE_FROZEN = "`A` or `B` does not learn: only the layer that was handed in is frozen"
     B_START = "`B` does not start as zeros, so that the outputs are others before anything is learnt"
-    A_START = "`A` starts as zeros, or with equal rows: then no gradient tells its rows apart"
+    A_START = "`A` starts as zeros, or with equal numbers: then no gradient tells its rows apart"
+    A_FIXED = "`A` starts with the same numbers in each layer: draw them"
     NO_LINEAR = "the frozen layer's output is missing: the change is added to it"
     NO_SCALE = "the change is not multiplied by `alpha / rank`"
     ALPHA_ONLY = "the change is multiplied by `alpha`, and not divided by `rank`"
@@ -98,7 +103,8 @@ class LowRank(Mistake):
     MERGED_NO_BIAS = "`merged()` loses the bias of the frozen layer"
     MERGED_SCALE = "`merged()` leaves out the factor `alpha / rank`"
     MERGED_IN_PLACE = (
-        "`merged()` changes the layer itself, so that the change counts twice from then on: make a new one"
+        "`merged()` changes the layer itself, or shares parameters with it, so that what becomes of one shows in the "
+        "other: make a new one"
     )
     MERGED_NO_LAYER = "`merged()` returns no `nn.Linear`"
     BIAS_MADE_UP = "a layer without a bias has one after `merged()`"
@@ -121,6 +127,7 @@ class contaminated(Mistake):
     SHORT = "a text shorter than n is found: it has no n-gram that could have been read"
     ONE_SOURCE = "the n-grams have to come from a single text: they may come from several"
     WHOLE = "only whole texts are compared"
+    JOINED = "n-grams are compared as joined text, in which 1, 12 and 11, 2 are the same: keep the tokens apart"
     STRIDE = "the n-grams are cut one behind the other: one begins at every token"
     SLOW = "the work grows with the number of pairs of texts: keep what was read in a set, and look each n-gram up"
 

@@ -194,15 +194,15 @@ def _mean_of(x: Tensor, kept: Tensor) -> Tensor:
     return (x * kept).sum(1) / kept.sum(1).clamp(min=1)
 
 
-def make_layered(depth, dim, table):
-    """A classifier of the right names: a body with `embedding`, `blocks` and `norm`, and perhaps a further table."""
+def make_layered(depth, dim, tables):
+    """A classifier of the right names: a body with `embedding`, `blocks` and `norm`, and perhaps further tables."""
 
     class Body(nn.Module):
         def __init__(self):
             super().__init__()
             self.embedding = nn.Embedding(7, dim)
-            if table:
-                self.positions = nn.Embedding(5, dim)
+            for name in tables:
+                setattr(self, name, nn.Embedding(5, dim))
             self.blocks = nn.ModuleList(
                 nn.ModuleDict({"first": nn.Linear(dim, dim), "norm": nn.LayerNorm(dim)}) for _ in range(depth)
             )
@@ -235,7 +235,7 @@ def named_groups(function, model, rate, decay):
 
 def expect_groups(
     function: Callable,
-    sizes: tuple[int, int, bool],
+    sizes: tuple[int, int, list[str]],
     rate: float,
     decay: float,
     rates: Sequence[float],
@@ -245,7 +245,7 @@ def expect_groups(
 
     Args:
         function: the student's.
-        sizes: blocks of the body, its features, and whether it has a further table.
+        sizes: blocks of the body, its features, and the names of its further tables.
         rate: of the head.
         decay: from layer to layer.
         rates: of head, norm, each block from the last to the first, and tables.
@@ -299,7 +299,7 @@ def layer_rates(function: Callable) -> None:
         known.EMBEDDING: (1, 1, 1 / 2, 1 / 4, 1 / 4),
         known.EMBEDDING_HIGH: (1, 1, 1 / 2, 1 / 4, 1),
     }
-    expect_groups(function, (2, 3, False), 1.0, 0.5, (1, 1, 1 / 2, 1 / 4, 1 / 8), rivals)
+    expect_groups(function, (2, 3, []), 1.0, 0.5, (1, 1, 1 / 2, 1 / 4, 1 / 8), rivals)
 
 
 def make_linear(inside, outside, bias):
@@ -383,6 +383,9 @@ def expect_merged(
     expect(layer, known.MERGED_NO_LAYER)
     expect_close(call(merged, x), right, "what the layer of `merged()` gives", rivals, x.dtype, tolerance)
     expect(bias or not has_bias, known.BIAS_MADE_UP)
+    with torch.no_grad():
+        for parameter in merged.parameters():
+            parameter.mul_(3)
     again = call(module, x)
     expect_close(again, right, "the output after `merged()`", tolerance=tolerance, otherwise=known.MERGED_IN_PLACE)
 
