@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
 
-from autograder.source import execute_definitions
+from autograder.source import execute_definitions, in_package
 
 
 @lru_cache(maxsize=64)
@@ -37,6 +37,7 @@ class _ReferenceFinder(Loader):
 
 @contextlib.contextmanager
 def importable(modules: Mapping[str, str]) -> Iterator[None]:
+    modules = {name: text for name, text in modules.items() if not in_package(name, modules)}  # packages are here
     finder = _ReferenceFinder(modules)
     hidden = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
     # A reference that switches its own loader on does not do so here, where it would find what students handed in.

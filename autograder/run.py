@@ -34,13 +34,21 @@ from autograder.judge import (
 from autograder.limits import Budget, Limits, this_threads_clock
 from autograder.references import importable
 from autograder.selection import import_statements, texts_to_run, used_solutions, what_defines
-from autograder.source import bound_by_import, bound_in, defined_names, definition_texts, statements_of
+from autograder.source import (
+    bound_by_import,
+    bound_in,
+    defined_names,
+    definition_texts,
+    in_package,
+    statements_of,
+)
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, lay_over, read_notebook
 from autograder.verdict import FAULT_OF_THE_COURSE, Credit, Failure, Finding, Graded, Item, Status
 from autograder.wire.protocol import torch
 from autograder.wire.proxy import Link, Shared, WorkerLost
 
 # A notebook of a course in this layout switches its loader on by this import, which has nothing to do in a worker.
+_NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'|No module named '([\w.]+)'")
 _LOADER = dict.fromkeys(("autograder", "autograder.course", "autograder.course.imports"), "")
 
 
@@ -175,6 +183,8 @@ class _Run:
                 self._run_cell(number)
             elif any(part is check for check in wanted):
                 items.append(conclude(part, *self._check(part)))
+                if text := self._kept(self.link.take_output() if self.link else ""):
+                    part.cell.outputs.insert(0, NotebookNode(output_type="stream", name="stdout", text=text))
         return items
 
     def spare(self, items: list[Item]) -> list[Item]:
@@ -204,9 +214,10 @@ class _Run:
             if again.points <= item.points:
                 continue
             finding = Finding(what=told)
+            printed = [output for output in part.cell.outputs if output.output_type == "stream"]
             judged[part.name] = conclude(part, None, Credit(again.points, finding))
             judged[part.name] = replace(judged[part.name], message=told, finding=finding)
-            part.cell.outputs.insert(0, note)
+            part.cell.outputs[:0] = [note, *printed]
         return [judged[item.grade_id] for item in items]
 
     def _used_by_failed(self, checks: list[Part], judged: dict[str, Item]) -> dict[str, list[Part]]:
@@ -368,10 +379,13 @@ class _Run:
             bound = {statement.lineno: bound_in(statement) for statement in ast.parse(str(self.texts[number])).body}
         binding = {0, *(line for line, names in bound.items() if names & promised)}
         line, error = next(((at, e) for at, e in raised if at in binding), raised[0])
-        self.failures[number] = self._blame(student_failure(error), error)
         for at, e in raised:
             told = f"line {at} of `{part.name}`, which defines it, raised {student_failure(e).message}"
-            self.unbound |= dict.fromkeys(bound.get(at, ()), told)
+            if lacking := self._lacking(e):
+                self.broken |= dict.fromkeys(bound.get(at, ()), lacking)
+            else:
+                self.unbound |= dict.fromkeys(bound.get(at, ()), told + self._of_an_earlier_chapter(e))
+        self.failures[number] = self._blame(student_failure(error), error)
         if line in binding:
             return ""
         return f"[line {line} was left out while grading: {student_failure(error).message[:200]}]\n"
@@ -437,14 +451,33 @@ class _Run:
         name = missing and (missing[1] or missing[2])
         if name in self.broken:
             return Failure(Status.COURSE_FAULT, f"{FAULT_OF_THE_COURSE}: {self.broken[name]}")
+        raised = error if hasattr(error, "student_place") else error.__cause__
+        if lacking := self._lacking(raised):
+            return Failure(Status.COURSE_FAULT, f"{FAULT_OF_THE_COURSE}: {lacking}")
         if name in self.unbound:
             failure = replace(failure, message=f"{failure.message}: {self.unbound[name]}")
+        elif told := self._of_an_earlier_chapter(raised):
+            failure = replace(failure, message=failure.message + told)
         # Neither a helper that the check placed nor an earlier chapter is the student's text.
-        raised = error if hasattr(error, "student_place") else error.__cause__
         place = getattr(raised, "student_place", "")[1:-1]
         if isinstance(raised, NameError | ImportError) and (place.startswith("helper ") or place in self.modules):
             return Failure(Status.COURSE_FAULT, f"{FAULT_OF_THE_COURSE}: {place}: {type(raised).__name__}: {raised}")
         return failure
+
+    def _lacking(self, error: BaseException | None) -> str:
+        """What the course's own packages lack, if that is why an import failed: a student's copy may be another one."""
+        missing = _NOT_IMPORTED.search(str(error)) if isinstance(error, ImportError) else None
+        packages = {n.split(".")[0] for n in self.modules if in_package(n, self.modules)}
+        if not missing or (name := missing[2] or missing[3]).split(".")[0] not in packages:
+            return ""
+        return f"`{missing[2]}` has no `{missing[1]}`" if missing[2] else f"there is no `{name}`"
+
+    def _of_an_earlier_chapter(self, error: BaseException | None) -> str:
+        """Why a name of an earlier chapter is not there, if that is why an import failed."""
+        missing = _NOT_IMPORTED.search(str(error)) if isinstance(error, ImportError) else None
+        if not missing or missing[2] not in self.modules:
+            return ""
+        return f"; while grading, `{missing[2]}` is the course's own: define `{missing[1]}` in this notebook, too"
 
     def _is_unusable(self, failure: Failure, error: BaseException) -> bool:
         """Whether a check raised by itself, and did not say what is wrong: with what came, or of its own making."""

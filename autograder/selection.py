@@ -18,6 +18,7 @@ from autograder.source import (
     bound_in,
     defined_names,
     definitions,
+    in_package,
     remembered,
     statements_of,
     words,
@@ -35,7 +36,8 @@ def texts_to_run(
     """What the worker runs of each cell, and what of each module it may import.
 
     Of the course's own cells and of modules these are only the definitions that something needs, so that no worker
-    imports a plotting library for a picture that nobody looks at. A cell of the course that a student has changed is
+    imports a plotting library for a picture that nobody looks at; packages come whole, since they run when they are
+    imported, and no sooner. A cell of the course that a student has changed is
     the student's, and runs as it stands there, but for those of the course's own statements that nothing needs.
 
     Returns:
@@ -64,12 +66,13 @@ def texts_to_run(
             needed |= words(texts[number])
     everything = "\n".join(part.cell.source for part in parts if part.cell.cell_type == "code")
     needed |= {name for module in _checks_modules(parts) for name in _needs_of(module, tuple(modules))}
-    for name, text in modules.items():
+    notebooks = {name: text for name, text in modules.items() if not in_package(name, modules)}
+    for name, text in notebooks.items():
         if re.search(rf"^[ \t]*import\b.*\b{name}\b", everything, re.MULTILINE):
             needed |= words(text) | set(defined_names(text))  # which of its names are used, it does not say
         optional += [(name, statement) for statement in statements_of(text)]
     chosen = _choose([statement for _, statement in optional], needed)
-    kept: dict[int | str, list[str]] = {name: [] for name in modules}
+    kept: dict[int | str, list[str]] = {name: [] for name in notebooks}
     for (place, statement), is_needed in zip(optional, chosen, strict=True):
         if is_needed and place not in changed:
             kept.setdefault(place, []).append(statement.text)
@@ -79,7 +82,7 @@ def texts_to_run(
         )
     cells: dict[int, str | list[str]] = {number: text for number, text in texts.items() if text.strip()}
     cells |= {place: definitions for place, definitions in kept.items() if isinstance(place, int)}
-    return cells, {name: "\n\n\n".join(kept[name]) for name in modules}
+    return cells, dict(modules) | {name: "\n\n\n".join(kept[name]) for name in notebooks}
 
 
 def _is_changed(part: Part) -> bool:

@@ -9,7 +9,7 @@ import json
 import linecache
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -122,6 +122,11 @@ def _compiled(source: str, filename: str) -> list[tuple[int, CodeType | Exceptio
 
 
 _HARMLESS_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
+
+
+def in_package(name: str, modules: Iterable[str]) -> bool:
+    """Whether one of some modules belongs to a package: notebooks have no dots in their names."""
+    return "." in name or any(other.startswith(f"{name}.") for other in modules)
 
 
 # The package that check cells import from, in any course that has one: no worker does.

@@ -120,7 +120,7 @@ def check_job(course: Course, chapter: Chapter) -> Job:
     if course.has_solutions:
         modules = reference_modules(course, chapter)
     else:
-        modules = dict(course.stand_ins)
+        modules = course.library
         for earlier in course.curriculum:
             places = [course.notebook(earlier), course.root / "notebooks" / REFERENCE / f"{earlier.module}.ipynb"]
             place = next((place for place in places if place.is_file()), None)

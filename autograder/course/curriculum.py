@@ -57,8 +57,19 @@ class Course:
     curriculum: tuple[Chapter, ...]
     stand_ins: Mapping[str, str] = field(default_factory=dict, hash=False)
     """text by name: what a notebook imports while it is graded in place of packages that have no part in that"""
+    packages: tuple[str, ...] = ()
+    """folders of the course that notebooks import from: students' code may do so while it is graded, too"""
     class_name: str = ""
     """which class is graded, if there are several"""
+
+    @property
+    def library(self) -> dict[str, str]:
+        """What students' code may import in any chapter, text by name: the course's packages, and its stand-ins."""
+        files = [file for package in self.packages for file in sorted((self.root / package).rglob("*.py"))]
+        parts = [file.relative_to(self.root).with_suffix("").parts for file in files]
+        names = [".".join(p[:-1] if p[-1] == "__init__" else p) for p in parts]
+        texts = {name: file.read_text(encoding="utf-8") for name, file in zip(names, files, strict=True)}
+        return texts | dict(self.stand_ins)
 
     @property
     def classroom(self) -> Path:
@@ -182,7 +193,7 @@ def _read_course(root: Path, file: Path) -> Course:
         Chapter(c["folder"], c["module"], c["title"], tuple(Exercise(**e) for e in c["exercises"]))
         for c in told["chapter"]
     )
-    return Course(root, chapters, told.get("stand_ins", {}))
+    return Course(root, chapters, told.get("stand_ins", {}), tuple(told.get("packages", ())))
 
 
 def reference_modules(course: Course, chapter: Chapter) -> dict[str, str]:
@@ -193,7 +204,7 @@ def reference_modules(course: Course, chapter: Chapter) -> dict[str, str]:
         chapter: the chapter that is graded.
 
     Returns:
-        For each earlier chapter, its module name and the text of its definitions; and the course's stand-ins.
+        For each earlier chapter, its module name and the text of its definitions; and the course's `library`.
     """
     earlier = [c for c in course.chapters if c.folder < chapter.folder]
-    return dict(course.stand_ins) | {c.module: read_definitions(course.solution(c)) for c in earlier}
+    return course.library | {c.module: read_definitions(course.solution(c)) for c in earlier}
