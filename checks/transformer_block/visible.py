@@ -182,6 +182,10 @@ def _constant_block(block: nn.Module, **weights: Tensor) -> nn.Module:
     (hidden,) = shapes["feed_forward.inner.bias"]
     told = {"asked": "dim 4 and no `hidden`", "expected": 16, "got": hidden}
     expect(hidden == 16, m.TransformerBlock.HIDDEN_DEFAULT, "the number of hidden features", **told)
+    for name in ("norm_1.weight", "norm_2.weight", "attention.WO.bias", "feed_forward.outer.bias"):
+        shape = shapes.get(name, (4,))
+        sizes = {"expected": "of shape (4,)", "got": f"shape {shape}"}
+        expect(shape == (4,), Common.PARAMETER_SHAPE, f"the parameter `{name}`", **sizes)
     block.load_state_dict({name: torch.zeros(shape) for name, shape in shapes.items()}, strict=False)
     state = {"attention.WO.bias": _ATTENDED, "feed_forward.outer.bias": _FED}
     state |= {"norm_1.weight": torch.ones(4), "norm_2.weight": torch.full((4,), 2.0)}
@@ -325,5 +329,5 @@ def check_layer_norm(test: Callable[[Any], None]) -> None:
             raise
         except Exception as error:
             complain(m.check_layer_norm.CRASHES, "the first to do it", got=f"{type(error).__name__}: {error}")
-        expect(returned is None, m.check_layer_norm.RETURNS, "what it returned", got=repr(returned))
+        expect(returned is None or returned is True, m.check_layer_norm.RETURNS, "what it returned", got=repr(returned))
         complain(mistake)
