@@ -98,6 +98,7 @@ class Common(Mistake):
     LEAF_IN_PLACE = "a parameter is changed in place while gradients are recorded: do it under `torch.no_grad()`"
     CLASSES_LAST = "`cross_entropy` wants the classes in dimension 1: flatten the others, or `.transpose(1, 2)`"
     LOG_OF_0 = "a logarithm is taken of 0, or the root of a negative number: that case needs an answer of its own"
+    NOTHING_LEFT = "there is nothing left to draw: all probabilities are 0 or NaN; at least one token has to stay"
     OF_NOTHING = "`min` or `max` is taken of nothing: the case where nothing is left needs an answer of its own"
 
 
@@ -150,6 +151,7 @@ _EXPLAINED: dict[str, Mistake] = {
     "iterable argument is empty": Common.OF_NOTHING,
     "arg is an empty sequence": Common.OF_NOTHING,
     "Expected target size": Common.CLASSES_LAST,
+    "probability tensor contains either": Common.NOTHING_LEFT,
 }
 
 

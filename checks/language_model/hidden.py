@@ -442,7 +442,9 @@ def _model(
         shapes |= {f"layers.{k}.feed_forward.{name}.weight": (hidden, dim) for name in ("gate", "up")}
         shapes[f"layers.{k}.feed_forward.down.weight"] = (dim, hidden)
     module = call(cls, vocab, dim, heads, depth, hidden, **({"kv_heads": kv_heads} if kv_heads else {}))
-    expect_tied(module, shapes, {"layers": m.LanguageModel.DEPTH_IGNORED})
+    known = m.LanguageModel
+    hints = {".Wk": known.KV_HEADS_IGNORED, ".Wv": known.KV_HEADS_IGNORED, "feed_forward": known.HIDDEN_IGNORED}
+    expect_tied(module, shapes, hints | {"layers": known.DEPTH_IGNORED})
     return module, randomise(module, shapes, dtype)
 
 

@@ -76,6 +76,7 @@ def RMSNorm(cls: Callable) -> None:
         m.RMSNorm.POSITIONS: [[[1 / 18.5**0.5, 70 / 56.5**0.5], [6 / 18.5**0.5, 80 / 56.5**0.5]]],
         m.RMSNorm.WHOLE: [[[1 / 37.5**0.5, 70 / 37.5**0.5], [6 / 37.5**0.5, 80 / 37.5**0.5]]],
         m.RMSNorm.BATCH: [[[1.0, 10.0], [1.0, 10.0]]],
+        m.RMSNorm.KEEPDIM: [[[0.2, 70 / root], [1.2, 80 / root]]],
         m.RMSNorm.ABSOLUTE: [[[0.25, 17.5], [6 / 7, 80 / 7]]],
     }
     right = torch.tensor([[[0.2, 14.0], [6 / root, 80 / root]]])
@@ -83,13 +84,15 @@ def RMSNorm(cls: Callable) -> None:
 
 
 @visible(
-    "the worked example of the text: gate, up and down each in its place",
+    "the shapes of the three maps, and the worked example of the text: gate, up and down each in its place",
     graded="other cases, gradients, dtypes and devices",
 )
 def SwiGLU(cls: Callable) -> None:
     """gate takes (1, -2) to itself, up takes it to (3, -1), down adds and subtracts."""
     network = call(cls, 2, 2)
     expect_parameters(network, {f"{name}.weight": (2, 2) for name in ("gate", "up", "down")})
+    shapes = {"gate.weight": (5, 3), "up.weight": (5, 3), "down.weight": (3, 5)}
+    expect_parameters(call(cls, 3, 5), shapes)
     up, down = torch.tensor([[1.0, -1.0], [0.0, 0.5]]), torch.tensor([[1.0, 1.0], [1.0, -1.0]])
     weights = {"gate.weight": torch.eye(2), "up.weight": up, "down.weight": down}
     network.load_state_dict(weights, strict=False)  # it may hold them under further names
@@ -247,7 +250,8 @@ def LanguageModel(cls: Callable) -> None:
         shapes |= {f"{layer}.{name}.weight": (4,) for name in ("norm_1", "norm_2")}
         shapes |= {f"{layer}.feed_forward.{name}.weight": (5, 4) for name in ("gate", "up")}
         shapes |= {f"{layer}.feed_forward.down.weight": (4, 5)}
-    hints = {"feed_forward": known.HIDDEN_IGNORED, "layers.0": known.NO_LAYERS, "layers.1": known.SHARED_LAYER}
+    kept = {".Wk": known.KV_HEADS_IGNORED, ".Wv": known.KV_HEADS_IGNORED}  # the first name of a layer is another
+    hints = kept | {"feed_forward": known.HIDDEN_IGNORED, "layers.0": known.NO_LAYERS, "layers.1": known.SHARED_LAYER}
     expect_tied(model, shapes, hints)
     tokens = torch.tensor([[3, 1, 4, 1], [5, 6, 2, 0]])
     with unchanged(tokens=tokens):
@@ -304,6 +308,10 @@ def perplexity(function: Callable) -> None:
         value = call(function, model, tokens, 3)
     logs = [math.log(2), math.log(4), math.log(8)]  # 0 then 1; 1 then 2; 2 then 0
     twice = -chances.log_softmax(-1)[[0, 1, 2], [1, 2, 0]].mean()
+
+    def nearest(*numbers: float) -> float:
+        return min(numbers, key=lambda number: abs(number - value) if isinstance(value, float) else 0.0)
+
     known = m.perplexity
     wrong = {
         known.LOSS: sum(logs) / 3,
@@ -312,10 +320,10 @@ def perplexity(function: Callable) -> None:
         known.SOFTMAX_FIRST: twice.exp().item(),
         known.PADDING: math.exp((sum(logs) + 3 * math.log(8)) / 6),
         known.PADDING_ZEROED: math.exp(sum(logs) / 6),
-        known.MEAN_OF_INVERSES: (2 + 4 + 8) / 3,
+        known.MEAN_OF_INVERSES: nearest((2 + 4 + 8) / 3, (2 + 4 + 8 + 3) / 6),  # without padding, and with
         known.POWER_OF_2: 2 ** (sum(logs) / 3),
         known.BY_SENTENCES: math.exp(sum(logs) / 2),
-        known.NOT_SHIFTED: 2**2.6,
+        known.NOT_SHIFTED: nearest(2**2.6, 2 ** (8 / 3)),  # the first token counted, and not
         known.FIRST_COUNTED: math.exp(sum(logs) / 5),
         known.MEAN_OF_PERPLEXITIES: 1 + 32**0.5 / 2,
         known.MEAN_OF_MEANS: math.exp((logs[0] + (logs[1] + logs[2]) / 2) / 2),
@@ -329,6 +337,8 @@ def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> M
     """The mistake behind tokens that are not those that the settings leave."""
     if 0 not in found:
         return m.sample_next.LEAST_LIKELY
+    if found < wanted and "top_k" in settings:
+        return m.sample_next.TOP_K_FEW
     if found > wanted:
         return m.sample_next.TOP_K if "top_k" in settings else m.sample_next.TOP_P
     return m.sample_next.WARM if "temperature" in settings else m.sample_next.CROSSING
@@ -370,6 +380,10 @@ def sample_next(function: Callable) -> None:
         if found != wanted:
             asked = {"expected": sorted(wanted), "got": sorted(found)}
             complain(_why_drawn(settings, wanted, found), "what 2,000 draws give", asked=listed(settings), **asked)
+    mixed = logits[:, [2, 0, 3, 1]].contiguous()  # 1/8, 1/2, 1/8, 1/4: sorting has work to do
+    found = sorted(set(call(function, mixed, top_p=0.7).tolist()))
+    asked = "top_p=0.7, for the probabilities 1/8, 1/2, 1/8 and 1/4"
+    expect(found == [1, 3], known.UNORDERED, "what 2,000 draws give", asked=asked, expected=[1, 3], got=found)
     first, again = (drawn(generator=torch.Generator().manual_seed(1)) for _ in range(2))
     expect(torch.equal(first, again), known.NO_GENERATOR)
     expect_raises(ValueError, lambda: function(logits, temperature=-1.0), "a temperature of -1")
