@@ -35,6 +35,18 @@ def word_vectors(reviews: list[np.ndarray], words: int, dim: int, window: int) -
     return F.normalize(torch.from_numpy(vectors).float(), dim=-1)
 
 
+def log_count_ratios(present: scipy.sparse.csr_matrix, labels: np.ndarray) -> np.ndarray:
+    """How much more often positive reviews hold each n-gram, as a logarithm (Wang and Manning, 2012).
+
+    Args:
+        present: `(reviews, n-grams)`, 1 where a review holds an n-gram.
+        labels: of the reviews, 0 or 1.
+    """
+    positive = labels == 1
+    of_positive, of_negative = (1.0 + np.asarray(present[rows].sum(axis=0)) for rows in (positive, ~positive))
+    return (np.log(of_positive / of_positive.sum()) - np.log(of_negative / of_negative.sum())).ravel()
+
+
 class LogCountRatios:
     """Whether a review holds an n-gram, times how much more often positive reviews do (Wang and Manning, 2012).
 
@@ -56,10 +68,8 @@ class LogCountRatios:
 
     def fit_transform(self, examples: list, labels: list[int]) -> scipy.sparse.csr_matrix:
         """Learn the ratios, and weight the training reviews with them."""
-        present, positive = self.counter.fit_transform(examples).astype(np.float64), np.array(labels) == 1
-        of_positive, of_negative = (1.0 + np.asarray(present[rows].sum(axis=0)) for rows in (positive, ~positive))
-        ratios = np.log(of_positive / of_positive.sum()) - np.log(of_negative / of_negative.sum())
-        self.ratios = scipy.sparse.diags(ratios.ravel())
+        present = self.counter.fit_transform(examples).astype(np.float64)
+        self.ratios = scipy.sparse.diags(log_count_ratios(present, np.array(labels)))
         return present @ self.ratios
 
     def transform(self, examples: list) -> scipy.sparse.csr_matrix:

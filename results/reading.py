@@ -227,6 +227,15 @@ def ask(answer: Callable[[Tensor], Tensor], model: ReviewClassifier, rows: list[
     return told[torch.from_numpy(np.argsort(np.concatenate(groups)))]
 
 
+def judge_frozen(
+    said: np.ndarray, said_of_test: np.ndarray, labels: np.ndarray, strength: float
+) -> tuple[LogisticRegression, Tensor]:
+    """A regression on what a frozen body says of reviews, and its probabilities for others."""
+    middle, spread = said.mean(0), said.std(0) + 1e-6
+    regression = LogisticRegression(C=strength, max_iter=2000).fit((said - middle) / spread, labels)
+    return regression, torch.from_numpy(regression.predict_proba((said_of_test - middle) / spread))
+
+
 def run_way(
     way: str, seed: int, state: dict, settings: dict, train: tuple, test: list[np.ndarray], title: str
 ) -> tuple[dict, Tensor]:
@@ -237,11 +246,8 @@ def run_way(
     model = first_model(way, state, settings)
     epochs: int | str = "–"
     if way == "frozen":
-        inside = [ask(model.summary, model, part, settings).numpy() for part in (rows, test)]
-        middle, spread = inside[0].mean(0), inside[0].std(0) + 1e-6
-        regression = LogisticRegression(C=settings["C"], max_iter=2000)
-        regression.fit((inside[0] - middle) / spread, labels.numpy())
-        probabilities = torch.from_numpy(regression.predict_proba((inside[1] - middle) / spread))
+        said, said_of_test = (ask(model.summary, model, part, settings).numpy() for part in (rows, test))
+        regression, probabilities = judge_frozen(said, said_of_test, labels.numpy(), settings["C"])
         trained, cost = regression.coef_.size + 1, read()
     else:
         epochs = tune(model, rows, labels, settings, seed, title)
