@@ -409,7 +409,7 @@ CLAIMS = [
     ),
     Claim(
         "rewards-reading",
-        f"it brings {signed(judged())}. That is more than the averaged weights brought or twice the width",
+        f"it brings {signed(judged())}. That is a larger figure than the averaged weights brought or twice the width",
         lambda _: (
             judged()[0]
             > max(difference(f"{AVERAGED} − transformer, subwords")[0], difference(f"{WIDE} − {AVERAGED}")[0])
