@@ -468,6 +468,17 @@ CLAIMS = [
         ),
     ),
     Claim(
+        "look-reading",
+        "no head gives the end more than 14 % of its weight, none has less than 43 % on one piece of a row",
+        lambda o: (
+            [
+                edge(map(int, re.findall(r"(\d+)%", line)))
+                for edge, line in zip((min, max), o["all-heads"].splitlines(), strict=True)
+            ]
+            == [43, 14]
+        ),
+    ),
+    Claim(
         "teacher-forced-reading",
         "Higher by five points",
         lambda o: 4.5 < numbers(o["teacher-forced"])[-1] - numbers(o["cuts"])[0] < 5.5,
