@@ -142,6 +142,7 @@ def greedy_decode(function: Callable) -> None:
         m.decoding.ONE_TOO_FEW: [[5, 6, 7], [8], [9, 4, 6]],
         m.decoding.FIRST_ENDED: [[5, 6], [8], [9, 4]],
         m.decoding.LEAST_LIKELY: [[0] * 4] * 3,
+        m.decoding.FIRST_POSITION: [[5] * 4, [8] * 4, [9] * 4],
     }
     of_a_row = {
         m.decoding.EOS_KEPT: lambda row: 11 in row,
@@ -347,7 +348,7 @@ def cached_attention(function: Callable) -> None:
 
 
 @visible(
-    "one word of eight wrong, two words missing, and no match at all, by hand",
+    "a word of eight wrong, words missing and too many, two sentences, and no match at all, by hand",
     graded="other cases, inputs unchanged and errors",
 )
 def corpus_bleu(function: Callable) -> None:
@@ -375,6 +376,17 @@ def corpus_bleu(function: Callable) -> None:
         known.RECALL: (6 / 8 * 5 / 7 * 4 / 6 * 3 / 5) ** (1 / 4) * math.exp(1 - 8 / 6),
     }
     _expect_bleu(function, right[:6], right, math.exp(1 - 8 / 6), wrong, "of six right words of eight")
+    longer = [*right, "the", "the", "cat"]
+    value = (8 / 11 * 7 / 10 * 6 / 9 * 5 / 8) ** (1 / 4)
+    wrong = {
+        known.NOT_CLIPPED: (10 / 11 * 7 / 10 * 6 / 9 * 5 / 8) ** (1 / 4),
+        known.SETS: (8 / 9 * 7 / 10 * 6 / 9 * 5 / 8) ** (1 / 4),
+        known.ABOVE_1: value * math.exp(1 - 8 / 11),
+    }
+    _expect_bleu(function, longer, right, value, wrong, "with three words too many, two of them repeated")
+    both = 100 * (15 / 16 * 12 / 14 * 9 / 12 * 6 / 10) ** (1 / 4)
+    each = {known.BY_SENTENCE: lambda: 50 * (1 + math.prod(precisions) ** (1 / 4))}
+    expect_number(call(function, [other, right], [right, right]), both, "the BLEU of two sentences", each)
     value = call(function, [["cat"]], [right])
     expect_number(value, 0, "the BLEU without a match", otherwise=known.SMALL_FOR_ZERO)
     expect(value == 0, known.SMALL_FOR_ZERO, "the BLEU without a match", expected=0, got=value)
@@ -405,7 +417,10 @@ def expect_merges(value: Any, expected: list[Pair], asked: str, mistakes: Mappin
     complain(mistake, f"merge {n + 1}", asked=asked, expected=wanted, got=said)
 
 
-@visible("the example by hand: a tie, pieces that grow, and an early end", graded="other cases")
+@visible(
+    "the example by hand: a tie, pieces that grow, an early end; and words that occur more than once",
+    graded="other cases",
+)
 def learn_merges(function: Callable) -> None:
     """Three words: her (4 times), here (twice), there (3 times)."""
     known = m.learn_merges
@@ -427,6 +442,10 @@ def learn_merges(function: Callable) -> None:
     }  # fmt: skip
     expect_merges(value, expected, "her (4), here (2), there (3)", wrong)
     expect(words == {"her": 4, "here": 2, "there": 3}, known.CHANGED)
+    often = {"banana": 2, "low": 3, "net": 1, "new": 1, "ned": 1}
+    told_apart = {known.WORD_ONCE: [("n", "e")], known.PAIR_ONCE: [("l", "o")]}
+    shown = "banana (2), low (3), net, new and ned (1 each)"
+    expect_merges(call(function, often, 1), [("a", "n")], shown, told_apart)
     two = len(call(function, words, 2))
     told = {"asked": "count 2", "expected": 2, "got": two}
     expect(two == 2, known.TOO_FEW if two < 2 else known.TOO_MANY, "the number of merges", **told)
