@@ -38,8 +38,8 @@ class TransformerClassifier(Mistake):
     RELU = "a ReLU follows `classes`"
     LARGEST = "the largest value over the positions is taken, not the mean"
     NO_MEAN = (
-        "the positions are still there: no mean is taken over them, or `masked_mean` got a mask of `(B, 1, n)`, where it "
-        "wants `(B, n)`"
+        "the positions are still there: no mean is taken over them, or `masked_mean` got a mask of `(B, 1, n)`, where "
+        "it wants `(B, n)`"
     )
     PADDING_ALONE = "the mask is turned round: padding alone is averaged"
     MEAN_OVER_PADDING = "the mean runs over padding too: give `masked_mean` the tokens' mask"
