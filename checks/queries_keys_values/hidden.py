@@ -19,6 +19,7 @@ from autograder.checks import (
     expect_matches,
     expect_not_calling,
     expect_raises,
+    expect_tensor,
     found,
     place,
     rand_mask,
@@ -482,7 +483,8 @@ def check_attention_in_tiles_memory(function: Callable) -> None:
         for tile in (1, 4, 11):
             value = call(function, *case.values(), tile)
             what, whole = f"the output for scores {when}, in tiles of {tile}", m.attention_in_tiles.WHOLE_TENSOR
-            expect_close(value, _output(*case.values()), what, otherwise=whole)
+            expect_tensor(value, name=what)
+            expect_close(value, _output(*case.values()), what, otherwise=whole if value.isnan().any() else None)
     keys = draw_size()  # the scores rise, or fall, all the way from -10 000 to 10 000
     case, ramp = _attention_inputs(((2,), 3, keys, 4)), torch.linspace(-2e4, 2e4, keys).double()[:, None]
     case["queries"] = torch.cat([case["queries"][..., :3], sides.expand(2, 3, 1)], -1)

@@ -82,7 +82,7 @@ def expect_nouns(matrices: Sequence[Tensor], words: Sequence[tuple[int, int]], n
     elif _wrong_words(_outputs(x, 30 * wq, wk, wv), words, num_words) is None:
         mistake = m.noun_finder.TOO_SMALL
     else:
-        mistake = _noun_mistake(outputs[i], kind, own, wanted, sum(kind == 1 for kind, _ in words))
+        mistake = _noun_mistake(outputs[i], kind, own, wanted, {number for kind, number in words if kind == 1})
     told = {"expected": f"the one-hot of word {wanted}", "got": outputs[i]}
     expect(False, mistake, f"the output of {KINDS[kind]} {own} in the sentence {said}", **told)
 
@@ -106,15 +106,17 @@ def _wrong_words(outputs: Tensor, words: Sequence[tuple[int, int]], num_words: i
     return None
 
 
-def _noun_mistake(output: Tensor, kind: int, own: int, wanted: int, nouns: int) -> Mistake:
+def _noun_mistake(output: Tensor, kind: int, own: int, wanted: int, nouns: set[int]) -> Mistake:
     top = int(output.argmax())
     if abs(output.sum() - 1) > 0.02:
         return m.noun_finder.NOT_ONE_HOT
-    if kind == 1 and nouns > 1:
-        return m.noun_finder.NOUNS_ALIKE
-    if kind != 1 and top == own and output[own] > 0.5:
+    if kind == 1:
+        return m.noun_finder.NOUNS_ALIKE if output[list(nouns)].sum() > 0.98 else m.noun_finder.NOUN_LOST
+    if top in (own, wanted) and output[own] > 0.25 and output[[own, wanted]].sum() > 0.98 and output[own] < 0.75:
+        return m.noun_finder.TIED
+    if top == own and output[own] > 0.5:
         return m.noun_finder.FINDS_ITSELF
-    if kind != 1 and top != wanted and output[top] > 0.5:
+    if top != wanted and output[top] > 0.5:
         return m.noun_finder.FINDS_NO_NOUN
     return m.noun_finder.SPREAD
 
@@ -208,6 +210,7 @@ def query_key_weights(function: Callable) -> None:
         m.query_key_weights.FIRST_KEYS: (queries @ keys[:1].mT / 2).softmax(-1),
         m.query_key_weights.FIRST_WEIGHTS: by_hand[:1].expand(2, 2, 3),
         m.query_key_weights.SWAPPED: (dots.mT / 2).softmax(-1),
+        m.query_key_weights.RESHAPED: (queries @ keys.reshape(2, 4, 3) / 2).softmax(-1),
     }
     expect_close(weights, by_hand, "the weight matrix", given(wrong))
     expect_device(function, {"queries": queries, "keys": keys})
@@ -243,7 +246,9 @@ def query_key_weights_masked(function: Callable) -> None:
         m.query_key_weights.AFTER_SOFTMAX: plain * mask,
     }
     wrong = {mistake: value[:, :2] for mistake, value in wrong.items()}
-    expect_close(weights[:, :2], allowed, "the weights of queries 0 and 1", given(wrong))
+    few = not weights[:, :2, 0].any() and (weights[:, :2].sum(-1) < 0.99).any()
+    short = m.query_key_weights.AFTER_SOFTMAX if few else None
+    expect_close(weights[:, :2], allowed, "the weights of queries 0 and 1", given(wrong), otherwise=short)
     large = call(function, queries.detach(), keys * torch.tensor([[1e4], [1], [1]]), mask)[:, :1]
     what = "the weights of query 0 when the blocked key is large"
     expect_close(large, allowed[:, :1], what, otherwise=m.query_key_weights.RENORMALISED)
