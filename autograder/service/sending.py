@@ -26,6 +26,8 @@ from autograder.course.packing import known_name, prepare
 from autograder.plain import plain
 
 _TOKEN, _TOKEN_FILE = "AUTOGRADER_TOKEN", "token.txt"
+# A notebook server's own on a JupyterHub. It is for that Hub's services alone: for the one that its environment names.
+_HUBS_TOKEN, SERVER = "JUPYTERHUB_API_TOKEN", "AUTOGRADER_SERVER"
 _MOST_BYTES = 20 * 2**20  # that a server takes
 _LONGEST_ANSWER = 4 * 2**20
 _TIMEOUT = 60  # seconds, for each answer
@@ -57,7 +59,7 @@ def run(
     Raises:
         CourseError: nothing was sent, and why; or the server did not take it. The pack stays here.
     """
-    address, token = _read_address(server), _read_token(course, token_file)
+    address, token = _read_address(server), _read_token(course, server, token_file)
     console = Console(soft_wrap=True)
 
     def ask_name() -> str:
@@ -124,14 +126,16 @@ def _where(address: SplitResult) -> str:
     return plain(f"{address.scheme}://{address.hostname}{f':{address.port}' if address.port else ''}")
 
 
-def _read_token(course: Course, file: Path | None) -> str:
-    """The student's token, which never stands in a command.
+def _read_token(course: Course, server: str, file: Path | None) -> str:
+    """The student's token, which never stands in a command; on a JupyterHub the notebook server's own.
 
     Raises:
         CourseError: there is none, or it is none.
     """
     token = os.environ.get(_TOKEN, "")
     place = f"the environment variable {_TOKEN}"
+    if not token.strip() and server == os.environ.get(SERVER) and (hubs := os.environ.get(_HUBS_TOKEN)):
+        token, place = hubs, f"the environment variable {_HUBS_TOKEN}"
     if file or not token.strip():
         place = str(file or course.root / _TOKEN_FILE)
         try:
