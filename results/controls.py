@@ -4,11 +4,11 @@
 
 A new body for each text, smaller than the one that ships, reads as many tokens of it as every other, while the rate
 falls to 0, and is frozen. The texts are the reviews; the same with each one's pieces in a random order; a sixteenth of
-the reviews; the English captions of the translators' training data; the last two as often as it takes. What a body says of
-the labelled reviews of a draw is all that a regression learns from, as in `reading.py`; beside it stand a body that has
-read nothing, and the one that the chapter ships. All are measured on the reviews of the held-out films; no test review
-is opened. Those of the held-out films have been read, without their labels, as other training reviews have. A reading
-that was stopped goes on.
+the reviews; the English captions of the translators' training data; the last two as often as it takes. What a body says
+of the labelled reviews of a draw is all that a regression learns from, as in `reading.py`; beside it stand a body that
+has read nothing, and the one that the chapter ships. All are measured on the reviews of the held-out films; no test
+review is opened. Those of the held-out films have been read, without their labels, as other training reviews have. A
+reading that was stopped goes on.
 """
 
 import argparse
