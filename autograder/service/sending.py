@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
@@ -33,6 +33,7 @@ _LONGEST_ANSWER = 4 * 2**20
 _TIMEOUT = 60  # seconds, for each answer
 _PAUSES = (1, 3, 8)  # seconds between tries
 _WAIT = 45  # seconds for a verdict
+_CLOCK_MAY_BE_OFF = 120  # seconds, before it is said
 _SIGNS = {"passed": "✓", "not attempted": "–"}
 
 
@@ -166,8 +167,11 @@ def _ask(address: SplitResult, token: str, method: str, path: str, body: bytes |
             answer = connection.getresponse()
             status, content = answer.status, answer.read(_LONGEST_ANSWER)
     except ssl.SSLCertVerificationError as error:
+        clock = ""
+        if "expired" in error.verify_message or "not yet valid" in error.verify_message:
+            clock = f"; is it right that it is {datetime.now():%Y-%m-%d, %H:%M}, as this machine's clock says?"
         raise CourseError(
-            f"{_where(address)} cannot prove that it is your class's server: {error.verify_message}"
+            f"{_where(address)} cannot prove that it is your class's server: {error.verify_message}{clock}"
         ) from None
     except socket.gaierror:
         raise _Away("nothing is known by this name; is the address right, and this machine online?") from None
@@ -209,6 +213,10 @@ def _receipt(told: dict[str, Any], address: SplitResult) -> str:
     except ValueError:
         raise CourseError(f"{_where(address)} answers as no class's server does: is the address right?") from None
     again = "" if told.get("new") else ", and not now: it is the same pack"
+    off = round((datetime.now(UTC) - here).total_seconds())
+    if told.get("new") and abs(off) > _CLOCK_MAY_BE_OFF:
+        way = "ahead" if off > 0 else "behind"
+        again += f"\nclock:    this machine's is {timedelta(seconds=abs(off))} {way}; the server's counts"
     return (
         f"received: {here:%Y-%m-%d at %H:%M:%S} {here.tzname()} by {_where(address)} from {plain(str(told['student']))}"
         f"{again}\nreceipt:  {plain(str(told['id']))}\n"

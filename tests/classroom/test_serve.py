@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
 
 pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
 from serving import HALF, RIGHT, Room, Server, line_of, run, set_up, settle
@@ -216,6 +217,48 @@ def test_a_full_disk_gives_no_receipt(room, monkeypatch):
         refused = room.send("ada", room.pack(**RIGHT))
     assert refused.status_code == 503 and "try again later" in refused.json()["error"]
     assert room.send("ada", room.pack(**RIGHT)).status_code == 201
+
+
+@pytest.mark.parametrize("step", ["whose_token", "find_same", "since", "add"])
+def test_a_database_that_is_away_gives_no_receipt_and_loses_nothing(room, sandboxed, monkeypatch, step):
+    def away(*_: object) -> None:
+        raise OperationalError("", {}, OSError("connection refused"))
+
+    content = room.pack(**RIGHT)
+    with monkeypatch.context() as patch:
+        patch.setattr(state, step, away)
+        refused = [room.send("ada", content) for _ in range(2)]
+    assert {answer.status_code for answer in refused} == {503} and "try again later" in refused[0].json()["error"]
+    told = [room.send("ada", content) for _ in range(2)]
+    assert [answer.status_code for answer in told] == [201, 200] and told[0].json()["id"] == told[1].json()["id"]
+    assert room.grade() == 1 and room.mark("ada") == 3
+    for name in ("begin_grading", "write_verdict"):
+        id = room.send("ada", room.pack(note=name, **HALF)).json()["id"]
+        with monkeypatch.context() as patch:
+            patch.setattr(state, name, away)
+            with pytest.raises(OperationalError):
+                room.grade()
+        assert not room.look("ada", id)["graded"]
+        assert room.grade() == 1 and room.look("ada", id)["points"] == 2 and room.mark("ada") == 2
+
+
+def test_a_hubs_token_is_for_the_server_that_the_hub_named(course, monkeypatch):
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "hubs")
+    monkeypatch.setenv("AUTOGRADER_SERVER", "https://hub.example.org/services/monday")
+    assert sending._read_token(course, "https://hub.example.org/services/monday", None) == "hubs"
+    with pytest.raises(CourseError, match="there is no token"):
+        sending._read_token(course, "https://elsewhere.example.org", None)
+    monkeypatch.setenv("AUTOGRADER_TOKEN", "own")
+    assert sending._read_token(course, "https://hub.example.org/services/monday", None) == "own"
+
+
+def test_a_clock_that_is_off_is_said_and_does_not_count():
+    told = {"received_at": "2026-01-01T12:00:00+00:00", "student": "ada", "id": "1", "new": True}
+    assert "ahead; the server's counts" in sending._receipt(told, sending._read_address("https://example.org"))
+    told["received_at"] = (datetime.now(UTC) + timedelta(seconds=10_000)).isoformat()
+    assert "behind; the server's counts" in sending._receipt(told, sending._read_address("https://example.org"))
+    told["received_at"] = datetime.now(UTC).isoformat()
+    assert "clock" not in sending._receipt(told, sending._read_address("https://example.org"))
 
 
 # Verdicts.
@@ -420,10 +463,10 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
     """A certificate for this machine that nobody else signed, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
+    begin = datetime.now(UTC) - timedelta(days=1)
     here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        x509.CertificateBuilder(name, name, key.public_key(), 1, begin, begin + timedelta(days=2))
         .add_extension(here, critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -442,6 +485,7 @@ def test_over_https_only_the_right_server_gets_a_token(room, sandboxed, own, tmp
         hand_in = ("hand-in", "01", "--name", "Ada", "--server", server.url)
         told = line_of(run(*hand_in, AUTOGRADER_TOKEN=room.tokens["ada"]))
         assert "cannot prove that it is your class's server" in told and "the pack is kept" in told
+        assert "this machine's clock" not in told
         done = run(*hand_in, AUTOGRADER_TOKEN=room.tokens["ada"], SSL_CERT_FILE=str(chain))
         assert done.exit_code == 0 and "3 of 3 points" in done.output, (done.output, done.exception)
     finally:
