@@ -6,12 +6,14 @@
 
 One run for each way of decoding, and its difference to a beam of 5 with chapter 10's convention. Ways are compared on
 the validation captions; the test captions are read greedily, with chapter 10's beam, and with the reward chosen here.
-`--shown` writes what chapter 10 reads errors in.
+`--shown` writes what chapter 10 reads errors in. `--told` scores what the model guesses where it is told how the
+reference begins, and translations by length and by how rare their German words are.
 """
 
 import argparse
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from torch import Tensor
 
 from attention_course.bleu import TOKENS, bleu_counts, bleu_difference, bleu_interval, bleu_of
-from attention_course.data import EOS, PAD, SOS, caption_lines, cut_english, data_root
+from attention_course.data import EOS, PAD, SOS, caption_lines, cut_english, cut_german, data_root
 
 os.chdir(
     Path(__file__).resolve().parent.parent / "solutions" / "10_multi30k_translator"
@@ -169,6 +171,76 @@ def decode(model: Translator, pieces: sentencepiece.SentencePieceProcessor, text
     return written
 
 
+@torch.no_grad()
+def guess(
+    model: Translator, pieces: sentencepiece.SentencePieceProcessor, texts: list[str], wanted: list[str]
+) -> list[str]:
+    """The likeliest piece at each place, given the reference's beginning: what a training loop has at hand."""
+    said = []
+    for text, reference in zip(texts, wanted, strict=True):
+        source, target = (torch.tensor([[SOS, *pieces.encode(side), EOS]]) for side in (text, reference))
+        said.append(pieces.decode(model(source, target[:, :-1])[0, :-1].argmax(dim=-1).tolist()))
+    return said
+
+
+def rarest_words(root: Path, texts: list[str]) -> list[int]:
+    """How often the rarest German word of each text stands in the training captions."""
+    counts = Counter(word for text in caption_lines(root, "train.de") for word in cut_german(text))
+    return [min(counts[word] for word in cut_german(text)) for text in texts]
+
+
+def write_told(root: Path) -> None:
+    """Keep what validation captions score when told how the reference begins, by length, and by rare words."""
+    experiment, told = "The shipped translator on parts of the captions (chapter 10)", "told how the reference begins"
+    model, pieces = load_shipped()
+    texts, wanted = (caption_lines(root, f"val.{language}") for language in ("de", "en"))
+    references, known = tokens_of(wanted), set(" ".join(tokens_of(caption_lines(root, "train.en"))).split())
+    rarest, lengths = np.array(rarest_words(root, texts)), np.array([len(text.split()) for text in references])
+    thirds = zip(("shortest", "middle", "longest"), np.array_split(np.argsort(lengths, kind="stable"), 3), strict=True)
+    by_length = {f", the {name} third": rows for name, rows in thirds}
+    times = {"0 times": (0, 0), "1 to 5 times": (1, 5), "6 to 20 times": (6, 20), "21 times or more": (21, 10**9)}
+    by_rarity = {
+        f", the rarest word read {name}": np.flatnonzero((low <= rarest) & (rarest <= high))
+        for name, (low, high) in times.items()
+    }
+    whole = {"": np.arange(len(texts))}
+    tables = {}
+    for way, parts in ((GREEDY, whole | by_length | by_rarity), (REWARDED, whole | by_length), ({}, whole)):
+        read, title = clocks(), title_of(way) if way else told
+        said = decode(model, pieces, texts, way) if way else guess(model, pieces, texts, wanted)
+        cost = read()
+        written = tokens_of(said)
+        tables[title] = bleu_counts(TOKENS, written, references)
+        for part, rows in parts.items():
+            table = tables[title][rows]
+            values = measure([said[i] for i in rows], [wanted[i] for i in rows], table)
+            values["tokens in a reference"] = round(float(table[:, -1].mean()), 2)
+            values["captions with a word that no training caption has"] = sum(
+                not known.issuperset(written[i].split()) for i in rows
+            )
+            record = {
+                "experiment": experiment,
+                "data": "The 1,014 validation captions, and parts of them",
+                "metric": METRIC,
+                "model": title + part,
+                "parameters": sum(parameter.numel() for parameter in model.parameters()),
+                "epochs": "–",
+                "seed": 0,
+                "precision": "float32",
+                "values": values,
+                "intervals": {"BLEU": bleu_interval(TOKENS, table)},
+                "notes": [
+                    "Seconds are those of decoding all captions.",
+                    "Thirds are by the length of the reference.",
+                    "A word was read as often as it stands in the training captions.",
+                ],
+            } | cost
+            print(f"{title}{part}: {len(rows)} captions, {values}", flush=True)
+            write_run(record)
+    difference = bleu_difference(TOKENS, tables[told], tables[title_of(GREEDY)])
+    write_comparison(experiment, f"{told} − {title_of(GREEDY)}", 0, "BLEU", difference)
+
+
 def tokens_of(texts: list[str]) -> list[str]:
     """Texts as lower-cased tokens with spaces between them."""
     return [" ".join(cut_english(text)) for text in texts]
@@ -208,12 +280,16 @@ def main() -> None:
     """Decode in each way, and keep what came of it."""
     parser = argparse.ArgumentParser(description="Decode real captions with the shipped translator in many ways.")
     parser.add_argument("--shown", action="store_true", help="write the translations that chapter 10 shows")
+    parser.add_argument("--told", action="store_true", help="score guesses after true beginnings, lengths, rare words")
     given = parser.parse_args()
     root = data_root("multi30k")
     if root.name != "full":
         sys.exit("error: the full data are not there: python data/download.py")
     if given.shown:
         write_shown(root, Path("captions.json"))
+        return
+    if given.told:
+        write_told(root)
         return
     model, pieces = load_shipped()
     for experiment, split, data, ways in EXPERIMENTS:

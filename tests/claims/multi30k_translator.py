@@ -46,7 +46,8 @@ RUNGS = {
         f"{AVERAGED} − transformer, subwords",
     ),
     "| twice the width, and such a mean |": (WIDE, "beam 5", f"{WIDE} − {AVERAGED}"),
-    "| a reward for each token of its beam (section 10.10) |": (WIDE, "beam 5, a reward", f"{WIDE}, rewarded − {WIDE}"),
+    "| a reward for each token of its beam (section 10.10), in a second training of the wide one, which has 42.1 "
+    "without |": (WIDE, "beam 5, a reward", f"{WIDE}, rewarded − {WIDE}"),
     "| in place of width and reward, the mean of three models' probabilities, an **ensemble** |": (
         "mean of the subword transformers' probabilities",
         "beam 5",
@@ -202,6 +203,33 @@ def tokens(way: str) -> float:
     return decoded(way)["values"]["tokens in a caption"]
 
 
+PARTS = "The_shipped_translator_on_parts*"
+TOLD = "told how the reference begins"
+
+
+def on_part(name: str) -> dict[str, float]:
+    """What the shipped translator scores on the real validation captions, or on a part of them."""
+    return first(name, PARTS)["values"]
+
+
+def unpunished(name: str) -> float:
+    """BLEU on a part of the captions without its brevity penalty."""
+    values = on_part(name)
+    return round(
+        values["BLEU"] / min(1, math.exp(1 - values["tokens in a reference"] / values["tokens in a caption"])), 1
+    )
+
+
+def invented(name: str) -> int:
+    """How many captions of a part got a word that no training caption has."""
+    return int(on_part(name)["captions with a word that no training caption has"])
+
+
+def precision(way: str) -> float:
+    """BLEU without its brevity penalty: the mean of the precisions of a way of decoding the validation captions."""
+    return round(decoded(way)["values"]["BLEU"] / min(1.0, math.exp(1 - wanted_tokens() / tokens(way))), 1)
+
+
 def wanted_tokens() -> float:
     """How many tokens a reference of the validation captions has."""
     return next(numbers(note)[0] for note in decoded("beam of 5")["notes"] if note.startswith("The references"))
@@ -257,7 +285,7 @@ CLAIMS = [
         "two more reached 41.54 and 42.07",
         lambda _: sorted(recorded(WIDE, "beam 5")[1:]) == [41.54, 42.07],
     ),
-    Claim("ladder", "which has 42.07 without it", lambda _: recorded(WIDE, "beam 5")[1] == 42.07),
+    Claim("ladder", "which has 42.1 without", lambda _: round(recorded(WIDE, "beam 5")[1], 1) == 42.1),
     Claim(
         "rewards-reading",
         f"brings {signed(difference(f'{WIDE}, rewarded − {WIDE}'))} on the test captions",
@@ -347,8 +375,21 @@ CLAIMS = [
     ),
     Claim(
         "shipped-beam-reading",
-        "a beam of 50 brings nothing, and without the length penalty it is *worse* than a beam of 5",
+        "a beam of 50 brings nothing, and without the length penalty it has a lower figure than a beam of 5",
         lambda _: decoding("beam of 50 − beam of 5")[0] < 0 > decoding("beam of 50, no length penalty − beam of 5")[2],
+    ),
+    Claim(
+        "shipped-beam-reading",
+        "is 44.2 with a beam of 5 and 44.6 with one of 50",
+        lambda _: [precision(f"beam of {beam}, no length penalty") for beam in (5, 50)] == [44.2, 44.6],
+    ),
+    Claim(
+        "shipped-beam-reading",
+        "texts do: five points here, hardly one there",
+        lambda o: (
+            by_beam(o["beam-widths"])[5][3]
+            > max(difference(f"{name} − {name}, greedy")[0] for name in (TAUGHT, AVERAGED, WIDE))
+        ),
     ),
     Claim(
         "too-short",
@@ -390,7 +431,7 @@ CLAIMS = [
     ),
     Claim(
         "rewards-reading",
-        f"it brings {signed(judged())}. That is more than the averaged weights brought or twice the width",
+        f"it brings {signed(judged())}. That is a larger figure than the averaged weights brought or twice the width",
         lambda _: (
             judged()[0]
             > max(difference(f"{AVERAGED} − transformer, subwords")[0], difference(f"{WIDE} − {AVERAGED}")[0])
@@ -427,9 +468,80 @@ CLAIMS = [
         ),
     ),
     Claim(
+        "look-reading",
+        "no head gives the end more than 14 % of its weight, none has less than 43 % on one piece of a row",
+        lambda o: (
+            [
+                edge(map(int, re.findall(r"(\d+)%", line)))
+                for edge, line in zip((min, max), o["all-heads"].splitlines(), strict=True)
+            ]
+            == [43, 14]
+        ),
+    ),
+    Claim(
         "teacher-forced-reading",
         "Higher by five points",
         lambda o: 4.5 < numbers(o["teacher-forced"])[-1] - numbers(o["cuts"])[0] < 5.5,
+    ),
+    Claim(
+        "teacher-forced-reading",
+        "40.5 in place of 40.3, and the difference may be chance, "
+        + signed(first(f"{TOLD} − beam of 1", PARTS)["difference"]),
+        lambda _: [round(on_part(name)["BLEU"], 1) for name in (TOLD, "beam of 1")] == [40.5, 40.3],
+    ),
+    Claim(
+        "teacher-forced-reading",
+        "the precisions are lower, 40.7 in place of 42.4",
+        lambda _: [unpunished(TOLD), unpunished("beam of 1")] == [40.7, 42.4],
+    ),
+    Claim(
+        "teacher-forced-reading",
+        "690 of the 1,014 hold a word that no training caption has, pieces that do not fit each other; "
+        "of the translations 99 do",
+        lambda _: [invented(TOLD), invented("beam of 1")] == [690, 99],
+    ),
+    Claim(
+        "by-length-reading",
+        "the thirds have 41.6, 42.4 and 37.7",
+        lambda _: (
+            [round(on_part(f"beam of 1, the {name} third")["BLEU"], 1) for name in ("shortest", "middle", "longest")]
+            == [41.6, 42.4, 37.7]
+        ),
+    ),
+    Claim(
+        "by-length-reading",
+        "have 16.1 tokens where the references have 17.8, and the brevity penalty takes 10 % for it. "
+        "Without it they would have 41.9",
+        lambda _: (
+            unpunished("beam of 1, the longest third") == 41.9
+            and [
+                round(on_part("beam of 1, the longest third")[f"tokens in a {side}"], 1)
+                for side in ("caption", "reference")
+            ]
+            == [16.1, 17.8]
+        ),
+    ),
+    Claim(
+        "teacher-forced-reading",
+        "TER (section 10.10) counts 36.9 edits for each 100 words in place of 42.1",
+        lambda _: [round(on_part(name)["TER"], 1) for name in (TOLD, "beam of 1")] == [36.9, 42.1],
+    ),
+    Claim(
+        "error_analysis",
+        "92 of the 597 that hold a word read at most five times were translated with a word that no training caption "
+        "has, and 7 of the 417 others",
+        lambda _: (
+            [invented(f"beam of 1, the rarest word read {times}") for times in ("0 times", "1 to 5 times")] == [57, 35]
+            and [
+                invented(f"beam of 1, the rarest word read {times}") for times in ("6 to 20 times", "21 times or more")
+            ]
+            == [7, 0]
+        ),
+    ),
+    Claim(
+        "too-short",
+        "greedy decoding, which searches nothing, writes 12.6",
+        lambda _: round(tokens("beam of 1"), 1) == 12.6,
     ),
     Claim("unknown-reading", "that of the translations, 34.8", lambda o: numbers(o["cuts"])[0] == 34.8),
     Claim(
@@ -474,7 +586,21 @@ CLAIMS = [
     ),
     Claim("pieces-reading", "the text comes back as ⁇", lambda o: o["pieces-code"].count("⁇") >= 3),
     Claim("merges-reading", "The first merge is *i* and *n*", lambda o: "first: i+n" in o["merges-run"]),
-    Claim("merges-reading", "falls into eight", lambda o: "p ho to g r ap h ing" in o["merges-cut"]),
+    Claim("merges-reading", "falls into eight, half of them", lambda o: "p ho to g r ap h ing" in o["merges-cut"]),
+    Claim("merges-reading", "still has six pieces", lambda o: "merges: photo g r ap h ing" in o["merges-cut"]),
+    Claim(
+        "unknown-reading",
+        "The fewer words a model knows, the better it looks",
+        lambda o: (
+            numbers(o["cuts"])[0] < numbers(o["unknown"])[0] and sorted(numbers(o["unknown"])) == numbers(o["unknown"])
+        ),
+    ),
+    Claim("counted-reading", "16 of these 40", lambda o: "16 of 40 sentences" in o["counted"]),
+    Claim(
+        "cuts-reading",
+        "the same translations still have 22, and 0 with words",
+        lambda o: [round(n) for n in numbers(o["cuts"])[1::2]] == [0, 0, 0, 22],
+    ),
     *map(says, ("A body of pier", "rugging the roof", "a trunch", "an ule", "in bright suit", "holding magazine")),
     *map(says, ("stand in the snow with snow", "staring at something", "A guy working on a building.")),
     *(counted(words, kind, beam) for beam in (False, True) for kind, words in COUNTED[beam].items()),
