@@ -102,27 +102,49 @@ app.add_typer(students_app, name="students")
 @students_app.command("add")
 def add_students(
     table: Annotated[Path, typer.Argument(metavar="FILE", help="CSV with the columns name, id, email, section")],
+    tokens_table: Annotated[
+        Path | None, typer.Option("--tokens", metavar="CSV", help="also make tokens for a server, as `tokens` does")
+    ] = None,
     class_name: Class = None,
 ) -> None:
     """Enter a class's students; a class that is not there yet is begun."""
     from autograder.course import students
 
-    print(students.add(replace(_with_solutions(), class_name=class_name or ""), table))
+    course = replace(_with_solutions(), class_name=class_name or "")
+    print(students.add(course, table))
+    if tokens_table:
+        from autograder.service import tokens
+
+        print(tokens.run(course, tokens_table, None, 200))
 
 
 @app.command()
 def tokens(
-    table: Annotated[Path, typer.Argument(metavar="CSV", help="the table to write: student, email, token")],
+    table: Annotated[
+        Path | None, typer.Argument(metavar="[CSV]", help="the table to write: student, email, token")
+    ] = None,
     student: Annotated[
         list[str] | None, typer.Option(help="a new token for this student, in place of the old; may be repeated")
     ] = None,
+    instructor: Annotated[
+        list[str] | None, typer.Option(help="a token for this instructor, who sees the class; may be repeated")
+    ] = None,
+    take_back: Annotated[
+        bool, typer.Option("--take-back", help="make none: those named have no token from now on")
+    ] = False,
     days: Annotated[int, typer.Option(min=1, max=3650, help="how long they are good for")] = 200,
     class_name: Class = None,
 ) -> None:
     """Make the tokens that students hand in with, for all who have none; the server keeps only their digests."""
     from autograder.service import tokens
 
-    print(tokens.run(_with_solutions(class_name), table, student, days))
+    course = _with_solutions(class_name)
+    if take_back:
+        print(tokens.take_back(course, student or [], instructor or []))
+    elif table is None:
+        raise CourseError("which file are the tokens to be written to? Such as: autograder tokens tokens.csv")
+    else:
+        print(tokens.run(course, table, student, days, instructor))
 
 
 @app.command()
@@ -138,6 +160,9 @@ def serve(
     unsafe_no_sandbox: Annotated[
         bool, typer.Option("--unsafe-no-sandbox", help="run students' code with your own rights")
     ] = False,
+    hub: Annotated[
+        bool, typer.Option("--hub", help="as a service of a JupyterHub, which says where to listen and who is who")
+    ] = False,
     class_name: Class = None,
 ) -> None:
     """Serve a class: take what is handed in, grade it at once, tell students what you allow."""
@@ -146,7 +171,7 @@ def serve(
 
     means = Means(workers, scheduler, unsafe_no_sandbox)
     course = _with_solutions(class_name)
-    raise typer.Exit(serve.run(course, host=host, port=port, certificate=certificate, key=key, means=means))
+    raise typer.Exit(serve.run(course, host=host, port=port, certificate=certificate, key=key, means=means, on_hub=hub))
 
 
 @app.command()

@@ -1,33 +1,92 @@
 """Chapter 12's controls on the full data: what is it in reading that helps?
 
-    python results/controls.py [--texts reviews shuffled captions part] [--tokens 4] [--seeds 0 1 2]
+    python results/controls.py [--texts reviews shuffled captions part] [--tokens 8] [--seeds 0 1 2]
 
-A new body for each text reads as many tokens of it as every other, by the same recipe, and is frozen. What it says of
-the labelled reviews of a draw is all that a regression learns from, as in `reading.py`; beside it stand a body that has
-read nothing, and the one that the chapter ships. All are measured on the reviews of the held-out films; no test review
-is opened. Those of the held-out films have been read, without their labels, as other training reviews have. A reading
-that was stopped goes on; a row on record is not measured again until its file is deleted.
+A new body for each text, smaller than the one that ships, reads as many tokens of it as every other, while the rate
+falls to 0, and is frozen. The texts are the reviews; the same with each one's pieces in a random order; a sixteenth of
+the reviews; the English captions of the translators' training data; the last two as often as it takes. What a body says
+of the labelled reviews of a draw is all that a regression learns from, as in `reading.py`; beside it stand a body that
+has read nothing, and the one that the chapter ships. All are measured on the reviews of the held-out films; no test
+review is opened. Those of the held-out films have been read, without their labels, as other training reviews have. A
+reading that was stopped goes on.
 """
 
 import argparse
 import sys
+from pathlib import Path
 
 import numpy as np
 import torch
 from imdb import right_of, scored, write_difference
-from pretraining import HERE, SIZES, TEXTS, first_state, load_pieces, load_rows, new_body, read_anew
+from pretraining import (
+    HELD_BLOCKS,
+    HERE,
+    PIECES,
+    READING,
+    cut,
+    first_state,
+    load_pieces,
+    load_rows,
+    new_body,
+    pack,
+    read_on,
+    state_path,
+    to_read,
+)
 from quick import keep_freed_memory
 from reading import HELD_OUT, TUNING, ReviewClassifier, ask, draw, judge_frozen
 from report import clocks, precision_of, write_run
-from subwords import PAD
+from subwords import EOS, PAD
 
 from attention_course.bodies import load_export
-from attention_course.data import data_root
-from attention_course.training import mixed_precision
+from attention_course.data import caption_lines, data_root
+from attention_course.training import load_state, mixed_precision, save
 
 EXPERIMENT = "Film reviews (IMDB), held-out films: what a frozen body has read"
 OTHERS = {"nothing": "nothing", "shipped": "the reviews, for hours: the body that ships"}
 COUNTS = (100, 1000)
+TEXTS = {
+    "reviews": "the reviews",
+    "shuffled": "the reviews, each one's words in a random order",
+    "part": "a sixteenth of the reviews, again and again",
+    "captions": "captions in the place of reviews, again and again",
+}
+SIZES = {"dim": 128, "heads": 4, "depth": 2, "hidden": 384, "max_len": 256}
+RECIPE = READING | {"blocks_in_a_batch": 8}
+PART = 16
+
+
+def texts_of(text: str, root: Path, pieces: bytes) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """What is read, by its name in `TEXTS`, and texts of the same kind that the loss is measured on."""
+    if text == "captions":
+        read, held = (cut(pieces, caption_lines(data_root("multi30k"), f"{part}.en")) for part in ("train", "val"))
+        return read, held
+    (read, held), chance = to_read(root, pieces), np.random.default_rng(0)
+    if text == "shuffled":
+        return [chance.permutation(row) for row in read], [chance.permutation(row) for row in held]
+    if text == "part":
+        read = [read[i] for i in chance.permutation(len(read))[: len(read) // PART]]
+    return read, held
+
+
+def read_anew(text: str, tokens: float, root: Path) -> dict:
+    """The state of a new body after it has read so many tokens of a text of `TEXTS`, while the rate fell to 0."""
+    path = state_path(root, f"{text}-{tokens / 1e6:g}")
+    if not path.exists():
+        save(first_state("masked", SIZES, seed=0), path)
+    state = load_state(path)
+    if state["tokens"] < tokens:
+        read, held = texts_of(text, root, load_pieces(root))
+        blocks = pack(held, SIZES["max_len"], EOS)[:HELD_BLOCKS]
+        read_on(state, read, blocks, RECIPE, lambda _, now: state["tokens"] / tokens, path, decay=True)
+    return state
+
+
+def unigram_loss(text: str, root: Path) -> float:
+    """The loss on what is kept back of a text of somebody who knows only how frequent each piece is."""
+    read, held = (np.concatenate(part).astype(np.int64) for part in texts_of(text, root, load_pieces(root)))
+    frequent = np.bincount(read, minlength=PIECES) + 1.0
+    return float(-np.log(frequent / frequent.sum())[held].mean())
 
 
 def title_of(text: str, count: int) -> str:
@@ -39,7 +98,7 @@ def main() -> None:
     """Let bodies read, and keep what they are worth."""
     parser = argparse.ArgumentParser(description="Measure what reading other texts brings, on held-out films.")
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
-    parser.add_argument("--tokens", type=float, default=4.0, metavar="MILLIONS", help="that each body reads")
+    parser.add_argument("--tokens", type=float, default=8.0, metavar="MILLIONS", help="that each body reads")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the draws of labelled reviews")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     given = parser.parse_args()
@@ -62,10 +121,13 @@ def main() -> None:
         elif text == "nothing":
             state = first_state("masked", SIZES, seed=0)
         else:
-            state = read_anew(text, given.tokens * 1e6, root, seed=0)
+            state = read_anew(text, given.tokens * 1e6, root)
         body = new_body(state["objective"], state["sizes"])
         body.load_state_dict(state["weights"])
         model = ReviewClassifier(body, state["sizes"]["dim"], 2, PAD)
+        if text in TEXTS:
+            loss, alone = state["history"][-1][3], unigram_loss(text, root)
+            print(f"{text}: loss {loss:.2f}, of frequencies alone {alone:.2f}", flush=True)
         read = clocks()
         said = ask(model.summary, model, [rows[i] for i in asked], TUNING).numpy()
         for count in COUNTS:
@@ -85,7 +147,7 @@ def main() -> None:
                     "epochs": "–",
                     "precision": precision_of(mixed_precision()),
                     "read": state["tokens"],
-                    "losses": state["history"][-1:],
+                    "loss": state["history"][-1][3] if state["history"] else None,
                 }
                 write_run(where | scored(title_of(text, count), seed, probabilities, labels[outside]) | read())
             right[text, count] = right_of(answers, labels[outside])

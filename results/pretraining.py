@@ -5,16 +5,11 @@
     python results/pretraining.py --decay 20
     python results/pretraining.py --export results/bodies/masked.pt [--decayed] [--bits 8]
     python results/pretraining.py --from results/bodies/masked.pt --minutes 60
-    python results/pretraining.py --text shuffled --tokens 8
 
 It reads at a constant rate, after a warm-up, for as long as it is told, and goes on where it was stopped: its state is
 in `data/full/cache`. `--decay` lets the rate of a copy fall to 0; the state that reads on stays as it was. `--export`
 writes the weights and the pieces of the state that reads on, or of the copy, in 16 bits a number or in 8. Where only
 such a file is left, `--from` reads on from it, with a new state of the optimizer and a new warm-up.
-
-`--tokens` is for comparisons at equal cost: a new body reads so many million tokens while the rate falls to 0, of the
-reviews or of another `--text`: the same with each one's words in a random order, a sixteenth of them, or the English
-captions of the translators' training data, as often as it takes.
 
 Read are the training reviews, labelled and not, without their labels, but for the labelled ones of the last hundredth
 of the training films: the loss that is shown is of these. Of the test reviews nothing is read, by subwords or body.
@@ -39,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention_course.bodies import load_export
-from attention_course.data import cache_folder, caption_lines, data_root, read_reviews
+from attention_course.data import cache_folder, data_root, read_reviews
 from attention_course.training import keep_training, load_state, mixed_precision, save
 
 HERE, STARTED_IN = Path(__file__).resolve().parent, Path.cwd()
@@ -65,13 +60,6 @@ READING: dict[str, Any] = {
     "weight_decay": 0.01,
 }
 OBJECTIVES = ("masked", "next")
-TEXTS = {
-    "reviews": "the reviews",
-    "shuffled": "the reviews, each one's words in a random order",
-    "part": "a sixteenth of the reviews, again and again",
-    "captions": "captions in the place of reviews, again and again",
-}
-PART = 16
 SAVED_EVERY = 300  # seconds
 
 
@@ -238,19 +226,6 @@ def to_read(root: Path, pieces: bytes) -> tuple[list[np.ndarray], list[np.ndarra
     return read + unlabelled, [row for row, held in zip(labelled, late, strict=True) if held]
 
 
-def texts_of(text: str, root: Path, pieces: bytes) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """What is read, by its name in `TEXTS`, and texts of the same kind that the loss is measured on."""
-    if text == "captions":
-        read, held = (cut(pieces, caption_lines(data_root("multi30k"), f"{part}.en")) for part in ("train", "val"))
-        return read, held
-    (read, held), chance = to_read(root, pieces), np.random.default_rng(0)
-    if text == "shuffled":
-        return [chance.permutation(row) for row in read], [chance.permutation(row) for row in held]
-    if text == "part":
-        read = [read[i] for i in chance.permutation(len(read))[: len(read) // PART]]
-    return read, held
-
-
 def shuffled_blocks(rows: list[np.ndarray], length: int, seed: int) -> Tensor:
     """The texts in a random order as blocks, and these in a random order too."""
     chance = np.random.default_rng(seed)
@@ -383,19 +358,6 @@ def read_on(
     keep_training(parts, state, batches_of, run, path, behind, title=path.stem, pause=SAVED_EVERY)
 
 
-def read_anew(text: str, tokens: float, root: Path, seed: int, settings: dict = READING) -> dict:
-    """The state of a new body after it has read so many tokens of a text of `TEXTS`, while the rate fell to 0."""
-    path = state_path(root, f"{text}-{tokens / 1e6:g}-{seed}")
-    if not path.exists():
-        save(first_state("masked", SIZES, seed), path)
-    state = load_state(path)
-    if state["tokens"] < tokens:
-        read, held = texts_of(text, root, load_pieces(root))
-        blocks = pack(held, SIZES["max_len"], EOS)[:HELD_BLOCKS]
-        read_on(state, read, blocks, settings, lambda _, now: state["tokens"] / tokens, path, decay=True)
-    return state
-
-
 # ---- files that are committed
 
 
@@ -450,8 +412,6 @@ def main() -> None:
     parser.add_argument("--name", help="of the reading; the objective's if none is given")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="begin with these weights")
     parser.add_argument("--minutes", type=float, default=0.0, help="how long to read at the constant rate")
-    parser.add_argument("--tokens", type=float, default=0.0, metavar="MILLIONS", help="read as much, the rate falling")
-    parser.add_argument("--text", choices=TEXTS, default="reviews", help="what is read, with --tokens")
     parser.add_argument("--decay", type=float, default=0.0, metavar="MINUTES", help="then a copy, with a falling rate")
     parser.add_argument("--export", type=Path, metavar="FILE", help="write the weights for a commit")
     parser.add_argument("--decayed", action="store_true", help="export those of the copy")
@@ -467,9 +427,6 @@ def main() -> None:
         sys.exit("error: the full data are not there: python data/download.py")
     keep_freed_memory()
     settings, name = READING | parse_settings(given.set), given.name or given.objective
-    if given.tokens:
-        read_anew(given.text, 1e6 * given.tokens, root, given.seed, settings)
-        return
     path = state_path(root, name)
     if given.source:
         begin_from(STARTED_IN / given.source, root, name)

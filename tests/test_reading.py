@@ -168,6 +168,38 @@ for way in ("full", "scratch", "lora", "frozen"):
     assert right > (0.6 if way == "frozen" else 0.9), (way, right)  # a frozen body has 8 numbers to say it with
 """
 
+TEACHING = """
+from types import SimpleNamespace
+import numpy as np, torch, self_training as t
+from sklearn.linear_model import LogisticRegression
+from attention_course.words import LogCountRatios
+
+# Log-odds with mean 0 and spread 1, in the order of the probabilities.
+chance = np.random.default_rng(0)
+positive = torch.from_numpy(chance.random(40))
+scores = t.log_odds(torch.stack([1 - positive, positive], dim=1))
+assert abs(scores.mean()) < 1e-9 and abs(scores.std() - 1) < 1e-9
+assert (np.argsort(scores) == np.argsort(positive.numpy())).all()
+
+# The surest of either side are told of, and the drawn ones with labels of their own.
+drawn, own = np.argsort(scores)[[0, 20]], np.array([1, 0])
+told, labels = t.tell(scores, drawn, own, 0.25)
+expected = {i: k for k, part in enumerate((np.argsort(scores)[:10], np.argsort(scores)[30:])) for i in part}
+assert dict(zip(told, labels)) == expected | dict(zip(drawn, own)) and len(told) == 21
+assert len(t.tell(scores, drawn, own, 0.5)[0]) == 40
+
+# The student is chapter 07's regression on the n-grams of what it is told of, and of no other.
+words = ["good", "bad", "film", "not", "plot", "a"]
+reviews = [SimpleNamespace(text=list(chance.choice(words, chance.integers(3, 9)))) for _ in range(40)]
+present = LogCountRatios(3, 1).counter.fit_transform(reviews).astype(np.float64)
+parameters, probabilities = t.judge_grams(present, told, labels)
+weigher = LogCountRatios(3, 1)
+weighted = weigher.fit_transform([reviews[i] for i in told], list(labels))
+model = LogisticRegression(C=0.3, solver="liblinear", dual=True, max_iter=1000).fit(weighted, labels)
+np.testing.assert_allclose(probabilities, model.predict_proba(weigher.transform(reviews)), atol=1e-3)
+assert parameters == weighted.shape[1] + 1 < present.shape[1]
+"""
+
 
 def test_a_body_reads_on_as_the_script_says():
     run_code(READING)
@@ -175,3 +207,7 @@ def test_a_body_reads_on_as_the_script_says():
 
 def test_a_body_is_tuned_as_the_script_says():
     run_code(TUNING)
+
+
+def test_a_student_is_taught_as_the_script_says():
+    run_code(TEACHING)

@@ -69,6 +69,11 @@ def read_receipt(folder: Path) -> Receipt | None:
         return None  # half gone, or of another version: the next run of `grade` writes it anew
 
 
+def read_items(told: list[dict[str, Any]]) -> list[Item]:
+    """Verdicts on checks out of what `dataclasses.asdict` made of them."""
+    return [_read(Item, one) for one in told]
+
+
 def read_receipts(nbgrader: NbGrader, chapter: Chapter) -> Iterator[tuple[str, Receipt]]:
     """The receipts of a chapter with the student whose they are, students in order."""
     root, _, rest = str(folder_of(nbgrader, "*", chapter)).partition("*")

@@ -1,11 +1,9 @@
-"""What the server answers: an ASGI application.
+"""What the server answers: an ASGI application. Programs speak with it under `/api/`; pages are in `site.py`.
 
 Who somebody is, is said by their token alone. Whatever is refused is told in one line, as `{"error": …}`.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,23 +11,22 @@ from typing import Any
 
 import anyio
 from anyio.to_thread import run_sync
-from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from autograder.cells import exercise_of
-from autograder.course.curriculum import Chapter, Course
-from autograder.service import receive
+from autograder.course.curriculum import Chapter
+from autograder.service import receive, site, telling
 from autograder.service import store as state
 from autograder.service.receive import Refused
-from autograder.service.settings import Rules
-from autograder.service.store import Received
+from autograder.service.site import Class
+
+__all__ = ["Class", "make_app"]
 
 _MOST_SECONDS = 120  # for a pack to come
 _HEADERS = {
@@ -38,16 +35,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
-@dataclass(frozen=True)
-class Class:
-    """What the server serves: a course's chapters with their rules, the folder of packs, the database."""
-
-    course: Course
-    rules: Mapping[Chapter, Rules]
-    received: Path
-    store: Engine
 
 
 def make_app(served: Class) -> ASGIApp:
@@ -78,23 +65,26 @@ def make_app(served: Class) -> ASGIApp:
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(partial(pack.unlink, missing_ok=True))
-        return JSONResponse(_receipt(one) | {"new": new}, 201 if new else 200)
+        return JSONResponse(telling.receipt(one) | {"new": new}, 201 if new else 200)
 
     async def verdict(request: Request) -> Response:
         student = await _student(request, served)
         one = await run_sync(state.find, served.store, student, request.path_params["id"])
         if one is None:
             raise Refused("there is no hand-in of yours with this receipt", 404)
-        told = _receipt(one) | _shown(one, served)
+        told = telling.receipt(one) | telling.verdict(one, served.rules_of(one.chapter))
         if one.graded_at is None:
             told["ahead"] = await run_sync(state.ahead_of, served.store, one)
         return JSONResponse(told)
 
-    routes = [
+    routes: list[BaseRoute] = [
         Route("/api/me", whoami),
         Route("/api/hand-ins/{chapter}", hand_in, methods=["POST"]),
         Route("/api/receipts/{id}", verdict),
+        *site.routes(served),
     ]
+    if (prefix := served.prefix.rstrip("/")) != "":
+        routes = [Mount(prefix, routes=routes)]
     handlers: Any = {Refused: _refused, HTTPException: _http, OSError: _failed, SQLAlchemyError: _failed}
     handlers[Exception] = _failed  # which is also told with its traceback
     return _with_headers(Starlette(routes=routes, exception_handlers=handlers))
@@ -104,18 +94,15 @@ async def _student(request: Request, served: Class) -> str:
     """Who sends a request.
 
     Raises:
-        Refused: nobody that the server knows.
+        Refused: nobody that the server knows, or no student.
     """
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not token.strip():
         raise Refused("the server wants a token: see AUTOGRADER_TOKEN in `autograder hand-in --help`", 401)
-    known = await run_sync(state.whose_token, served.store, token.strip())
-    if known is None:
-        raise Refused("the server does not know this token: copy it again, whole, or ask your instructor for one", 401)
-    student, expires = known
-    if expires <= state.now():
-        raise Refused(f"this token expired on {expires:%Y-%m-%d}: ask your instructor for a new one", 401)
-    return student
+    person = await served.identify(token.strip())
+    if person.teaches:
+        raise Refused("instructors hand nothing in: try it as a student that you enter for that", 403)
+    return person.name
 
 
 def _chapter(request: Request, served: Class) -> Chapter:
@@ -165,44 +152,33 @@ async def _drain(request: Request) -> None:
                 return
 
 
-def _receipt(one: Received) -> dict[str, Any]:
-    when = one.received_at.replace(tzinfo=UTC).isoformat()
-    told = {"id": one.id, "student": one.student, "chapter": one.chapter, "sha256": one.sha256, "received_at": when}
-    return told | {"graded": one.graded_at is not None}
-
-
-def _shown(one: Received, served: Class) -> dict[str, Any]:
-    """What of a verdict its student may see now."""
-    rules = next((rules for chapter, rules in served.rules.items() if chapter.folder == one.chapter), None)
-    if one.graded_at is None or rules is None:
-        return {}
-    told: dict[str, Any] = {"seconds_late": one.seconds_late, "ungradable": one.verdict.get("ungradable", "")}
-    items = one.verdict.get("items", [])
-    if rules.show != "nothing":
-        told |= {"points": one.points, "max_points": sum(item["max_points"] for item in items), "counts": one.counts}
-    if rules.show == "messages":
-        kept = ("status", "points", "max_points", "message")
-        told["checks"] = [
-            {"exercise": exercise_of(i["grade_id"]) or i["grade_id"]} | {k: i[k] for k in kept} for i in items
-        ]
-    return told
-
-
 def _refused(request: Request, error: Refused) -> Response:
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    if not _is_api(request):
+        return site.refusal(request, error.line, error.status, headers)
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse({"error": error.line}, error.status, headers=headers)
 
 
 def _http(request: Request, error: HTTPException) -> Response:
+    if not _is_api(request):
+        return site.refusal(request, f"There is nothing here: {error.detail}.", error.status_code, error.headers)
     return JSONResponse({"error": f"the server has nothing here: {error.detail}"}, error.status_code, error.headers)
 
 
 def _failed(request: Request, error: Exception) -> Response:
     told = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {request.url.path}: {type(error).__name__}: {error}"
     print(f"autograder: {' '.join(told.split())[:500]}", flush=True)
-    return JSONResponse({"error": "something failed at the server: try again later; your file stays with you"}, 503)
+    line = "something failed at the server: try again later; your file stays with you"
+    if not _is_api(request):
+        return site.refusal(request, line, 503, {})
+    return JSONResponse({"error": line}, 503)
+
+
+def _is_api(request: Request) -> bool:
+    """Whether a program asks, which reads JSON."""
+    return "/api/" in request.url.path
 
 
 def _with_headers(app: ASGIApp) -> ASGIApp:

@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
@@ -26,11 +26,14 @@ from autograder.course.packing import known_name, prepare
 from autograder.plain import plain
 
 _TOKEN, _TOKEN_FILE = "AUTOGRADER_TOKEN", "token.txt"
+# A notebook server's own on a JupyterHub. It is for that Hub's services alone: for the one that its environment names.
+_HUBS_TOKEN, SERVER = "JUPYTERHUB_API_TOKEN", "AUTOGRADER_SERVER"
 _MOST_BYTES = 20 * 2**20  # that a server takes
 _LONGEST_ANSWER = 4 * 2**20
 _TIMEOUT = 60  # seconds, for each answer
 _PAUSES = (1, 3, 8)  # seconds between tries
 _WAIT = 45  # seconds for a verdict
+_CLOCK_MAY_BE_OFF = 120  # seconds, before it is said
 _SIGNS = {"passed": "✓", "not attempted": "–"}
 
 
@@ -57,7 +60,7 @@ def run(
     Raises:
         CourseError: nothing was sent, and why; or the server did not take it. The pack stays here.
     """
-    address, token = _read_address(server), _read_token(course, token_file)
+    address, token = _read_address(server), _read_token(course, server, token_file)
     console = Console(soft_wrap=True)
 
     def ask_name() -> str:
@@ -124,14 +127,16 @@ def _where(address: SplitResult) -> str:
     return plain(f"{address.scheme}://{address.hostname}{f':{address.port}' if address.port else ''}")
 
 
-def _read_token(course: Course, file: Path | None) -> str:
-    """The student's token, which never stands in a command.
+def _read_token(course: Course, server: str, file: Path | None) -> str:
+    """The student's token, which never stands in a command; on a JupyterHub the notebook server's own.
 
     Raises:
         CourseError: there is none, or it is none.
     """
     token = os.environ.get(_TOKEN, "")
     place = f"the environment variable {_TOKEN}"
+    if not token.strip() and server == os.environ.get(SERVER) and (hubs := os.environ.get(_HUBS_TOKEN)):
+        token, place = hubs, f"the environment variable {_HUBS_TOKEN}"
     if file or not token.strip():
         place = str(file or course.root / _TOKEN_FILE)
         try:
@@ -162,8 +167,11 @@ def _ask(address: SplitResult, token: str, method: str, path: str, body: bytes |
             answer = connection.getresponse()
             status, content = answer.status, answer.read(_LONGEST_ANSWER)
     except ssl.SSLCertVerificationError as error:
+        clock = ""
+        if "expired" in error.verify_message or "not yet valid" in error.verify_message:
+            clock = f"; is it right that it is {datetime.now():%Y-%m-%d, %H:%M}, as this machine's clock says?"
         raise CourseError(
-            f"{_where(address)} cannot prove that it is your class's server: {error.verify_message}"
+            f"{_where(address)} cannot prove that it is your class's server: {error.verify_message}{clock}"
         ) from None
     except socket.gaierror:
         raise _Away("nothing is known by this name; is the address right, and this machine online?") from None
@@ -205,6 +213,10 @@ def _receipt(told: dict[str, Any], address: SplitResult) -> str:
     except ValueError:
         raise CourseError(f"{_where(address)} answers as no class's server does: is the address right?") from None
     again = "" if told.get("new") else ", and not now: it is the same pack"
+    off = round((datetime.now(UTC) - here).total_seconds())
+    if told.get("new") and abs(off) > _CLOCK_MAY_BE_OFF:
+        way = "ahead" if off > 0 else "behind"
+        again += f"\nclock:    this machine's is {timedelta(seconds=abs(off))} {way}; the server's counts"
     return (
         f"received: {here:%Y-%m-%d at %H:%M:%S} {here.tzname()} by {_where(address)} from {plain(str(told['student']))}"
         f"{again}\nreceipt:  {plain(str(told['id']))}\n"

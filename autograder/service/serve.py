@@ -21,12 +21,22 @@ from autograder.course.curriculum import Course, CourseError
 from autograder.course.grade import Means
 from autograder.service import receive
 from autograder.service import store as state
-from autograder.service.settings import read_rules
+from autograder.service.people import by_token
+from autograder.service.settings import instructors_group, read_rules
 
 _PATIENCE = 15  # seconds for what is being graded to be put down
 
 
-def run(course: Course, *, host: str, port: int, certificate: Path | None, key: Path | None, means: Means) -> int:
+def run(
+    course: Course,
+    *,
+    host: str,
+    port: int,
+    certificate: Path | None,
+    key: Path | None,
+    means: Means,
+    on_hub: bool = False,
+) -> int:
     """Serve a class until Ctrl-C.
 
     Args:
@@ -36,6 +46,7 @@ def run(course: Course, *, host: str, port: int, certificate: Path | None, key: 
         certificate: for https, with those of who signed it.
         key: of the certificate.
         means: what is graded with.
+        on_hub: as a service of a JupyterHub, which says where to listen and who is who.
 
     Returns:
         The exit status, 0.
@@ -47,8 +58,12 @@ def run(course: Course, *, host: str, port: int, certificate: Path | None, key: 
         import uvicorn
 
         from autograder.service.app import Class, make_app
+
+        if on_hub:
+            from autograder.service import hub as jupyterhub
     except ModuleNotFoundError as error:
-        raise CourseError(f'the server needs more packages ({error.name}): pip install "autograder[service]"') from None
+        extra = "service,hub" if on_hub else "service"
+        raise CourseError(f'the server needs more packages ({error.name}): pip install "autograder[{extra}]"') from None
     if means.scheduler is None and not means.unsafe:
         require_sandbox()
     if (certificate is None) != (key is None):
@@ -58,6 +73,9 @@ def run(course: Course, *, host: str, port: int, certificate: Path | None, key: 
             raise CourseError(f"there is no file {file}")
     nbgrader = gradebook.configure(course)
     rules = read_rules(course, nbgrader)
+    hub = jupyterhub.from_environment(instructors_group(nbgrader)) if on_hub else None
+    if hub:
+        host, port = hub.host, hub.port
     received = state.home(nbgrader) / "received"
     with _only_server(received):
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # a service manager's way to say Ctrl-C
@@ -68,17 +86,20 @@ def run(course: Course, *, host: str, port: int, certificate: Path | None, key: 
         except SQLAlchemyError as error:
             cause = str(getattr(error, "orig", None) or error).splitlines()[0]
             raise CourseError(f"the server's database cannot be opened: {cause}") from error
-        app: Any = make_app(Class(course, rules, received, store))
+        who: dict[str, Any] = {"identify": by_token(store)}
+        if hub:
+            who = {"identify": jupyterhub.by_hub(hub), "hub": hub, "prefix": hub.prefix, "secure": hub.secure}
+        app: Any = make_app(Class(course, nbgrader, rules, received, store, **who))
         options: dict[str, Any] = {"log_level": "warning", "server_header": False, "access_log": False}
         options |= {"timeout_graceful_shutdown": 5, "ssl_certfile": certificate, "ssl_keyfile": key}
         server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, **options))
         try:
             with _listening(server.config) as sock, _grader(course, means):
                 where = f"{'https' if certificate else 'http'}://{host}:{sock.getsockname()[1]}"
-                print(
-                    f"Listening at {where}; {known} students have tokens, {waiting} hand-ins wait; Ctrl-C ends it",
-                    flush=True,
-                )
+                who_is = f"{known} students have tokens"
+                if hub:
+                    where, who_is = f"{where}{hub.prefix}", f"the Hub says who is who, and {hub.group} are instructors"
+                print(f"Listening at {where}; {who_is}, {waiting} hand-ins wait; Ctrl-C ends it", flush=True)
                 server.run(sockets=[sock])
         except KeyboardInterrupt:
             pass

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nbgrader.apps.baseapp import NbGrader
-from traitlets import Bool, Dict, Enum, Integer, TraitError
+from traitlets import Bool, Dict, Enum, Integer, TraitError, Unicode
 from traitlets.config import LoggingConfigurable
 
 from autograder.course.curriculum import Chapter, Course, CourseError
@@ -21,6 +21,9 @@ class Service(LoggingConfigurable):
     )
     counts = Enum(["last", "best"], "last", help="which hand-in's marks stand in the gradebook").tag(config=True)
     show = Enum(["nothing", "points", "messages"], "messages", help="what students are told of a verdict at once").tag(
+        config=True
+    )
+    instructors = Unicode(help="on a JupyterHub the group of the instructors  [default: formgrade-COURSE]").tag(
         config=True
     )
     chapters = Dict(help='other settings for single chapters: {"03": {"show": "points", "tries": 2}}').tag(config=True)
@@ -60,6 +63,11 @@ def read_rules(course: Course, nbgrader: NbGrader) -> Mapping[Chapter, Rules]:
     except TraitError as error:
         raise CourseError(f"nbgrader_config.py, c.Service: {' '.join(str(error).split())}") from error
     return rules
+
+
+def instructors_group(nbgrader: NbGrader) -> str:
+    """The group of a JupyterHub whose members are the class's instructors: the one that nbgrader itself goes by."""
+    return Service(parent=nbgrader).instructors or f"formgrade-{nbgrader.coursedir.course_id}"
 
 
 def _rules(service: Service) -> Rules:

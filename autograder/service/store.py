@@ -32,6 +32,7 @@ from sqlalchemy import (
     event,
     func,
     insert,
+    literal,
     select,
     update,
 )
@@ -44,6 +45,13 @@ _TOKENS = Table(
     _TABLES,
     Column("digest", String(64), primary_key=True),
     Column("student", String(255), nullable=False, index=True),
+    Column("expires_at", DateTime, nullable=False),
+)
+_INSTRUCTORS = Table(
+    "service_instructor",
+    _TABLES,
+    Column("digest", String(64), primary_key=True),
+    Column("name", String(255), nullable=False, index=True),
     Column("expires_at", DateTime, nullable=False),
 )
 _HAND_INS = Table(
@@ -66,6 +74,15 @@ _HAND_INS = Table(
 )
 # So often a hand-in is begun before those that came after it go first.
 _PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class Known:
+    """Whose a token is: a student's, by the folder's name, or an instructor's."""
+
+    name: str
+    teaches: bool
+    expires_at: datetime
 
 
 @dataclass(frozen=True)
@@ -141,27 +158,40 @@ def _digest(token: str) -> str:
 
 
 def make_tokens(
-    store: Engine, students: Iterable[str], days: int, keep: Callable[[dict[str, str]], None]
+    store: Engine, people: Iterable[str], days: int, keep: Callable[[dict[str, str]], None], teaches: bool = False
 ) -> dict[str, str]:
-    """Make a token for each student, in place of those that they have; only its digest is kept.
+    """Make a token for each of some people, in place of those that they have; only its digest is kept.
 
     Args:
         store: the database.
-        students: who gets one.
+        people: who gets one.
         days: how long it is good for.
         keep: writes the tokens down; if it raises, none is made.
+        teaches: whether they are instructors.
 
     Returns:
-        Each student's token, 32 random bytes as text.
+        Each one's token, 32 random bytes as text.
     """
-    made = {student: f"ag_{secrets.token_urlsafe(32)}" for student in students}
+    made = {name: f"ag_{secrets.token_urlsafe(32)}" for name in people}
     expires = now() + timedelta(days=days)
+    table, name_column = _tokens(teaches)
     with store.begin() as db:
-        for student, token in made.items():
-            db.execute(delete(_TOKENS).where(_TOKENS.c.student == student))
-            db.execute(insert(_TOKENS).values(digest=_digest(token), student=student, expires_at=expires))
+        for name, token in made.items():
+            db.execute(delete(table).where(name_column == name))
+            db.execute(insert(table).values({name_column: name, "digest": _digest(token), "expires_at": expires}))
         keep(made)
     return made
+
+
+def take_back(store: Engine, people: Iterable[str], teaches: bool = False) -> int:
+    """Take the tokens of some people back; returns how many there were."""
+    table, name_column = _tokens(teaches)
+    with store.begin() as db:
+        return db.execute(delete(table).where(name_column.in_(list(people)))).rowcount
+
+
+def _tokens(teaches: bool) -> tuple[Table, Column]:
+    return (_INSTRUCTORS, _INSTRUCTORS.c.name) if teaches else (_TOKENS, _TOKENS.c.student)
 
 
 def with_token(store: Engine) -> set[str]:
@@ -170,13 +200,16 @@ def with_token(store: Engine) -> set[str]:
         return set(db.scalars(select(_TOKENS.c.student).where(_TOKENS.c.expires_at > now())))
 
 
-def whose_token(store: Engine, token: str) -> tuple[str, datetime] | None:
-    """Whose a token is, and when it expires; None if it is nobody's."""
+def whose_token(store: Engine, token: str) -> Known | None:
+    """Whose a token is; None if it is nobody's."""
+    digest = _digest(token)
     with store.connect() as db:
-        row = db.execute(
-            select(_TOKENS.c.student, _TOKENS.c.expires_at).where(_TOKENS.c.digest == _digest(token))
-        ).one_or_none()
-    return (row.student, row.expires_at) if row else None
+        for teaches in (False, True):
+            table, name_column = _tokens(teaches)
+            row = db.execute(select(name_column, table.c.expires_at).where(table.c.digest == digest)).one_or_none()
+            if row:
+                return Known(row[0], teaches, row[1])
+    return None
 
 
 def _received(row: Any) -> Received:
@@ -219,6 +252,47 @@ def since(store: Engine, student: str, chapter: str, begin: datetime) -> list[da
     asked = select(c.received_at).where(c.student == student, c.chapter == chapter, c.received_at > begin)
     with store.connect() as db:
         return list(db.scalars(asked.order_by(c.number)))
+
+
+def of_student(store: Engine, student: str, most: int) -> list[Received]:
+    """A student's hand-ins, the newest first."""
+    asked = select(_HAND_INS).where(_HAND_INS.c.student == student).order_by(_HAND_INS.c.number.desc()).limit(most)
+    with store.connect() as db:
+        return [_received(row) for row in db.execute(asked)]
+
+
+def newest(store: Engine, most: int, chapter: str | None = None) -> list[Received]:
+    """The newest hand-ins of the class, the newest first; without their verdicts, which pages of many have no room for.
+
+    Args:
+        store: the database.
+        most: how many.
+        chapter: only of this one, by its folder.
+    """
+    c = _HAND_INS.c
+    asked = select(*(column for column in c if column is not c.verdict), literal("").label("verdict"))
+    if chapter is not None:
+        asked = asked.where(c.chapter == chapter)
+    with store.connect() as db:
+        return [_received(row) for row in db.execute(asked.order_by(c.number.desc()).limit(most))]
+
+
+def last_verdicts(store: Engine, begin: datetime) -> list[Received]:
+    """Of each student and chapter the last hand-in since a point in time that has a verdict."""
+    c = _HAND_INS.c
+    last = select(func.max(c.number)).where(c.received_at > begin, c.graded_at.is_not(None))
+    asked = select(_HAND_INS).where(c.number.in_(last.group_by(c.student, c.chapter)))
+    with store.connect() as db:
+        return [_received(row) for row in db.execute(asked.order_by(c.number))]
+
+
+def tally(store: Engine) -> dict[str, tuple[int, int, int]]:
+    """For each chapter that was handed in: by how many students, how often, how many of them have no verdict yet."""
+    c = _HAND_INS.c
+    number, graded = func.count(), func.count(c.graded_at)
+    asked = select(c.chapter, func.count(c.student.distinct()), number, number - graded).group_by(c.chapter)
+    with store.connect() as db:
+        return {chapter: (students, often, left) for chapter, students, often, left in db.execute(asked)}
 
 
 def waiting(store: Engine, most: int) -> list[Received]:

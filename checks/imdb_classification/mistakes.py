@@ -15,6 +15,7 @@ class masked_mean(Mistake):
     MASK_UNUSED = "the mask is not used, every position counts"
     NOT_DIVIDED = "the sum is not divided by the number of positions that count"
     DIVIDED_BY_N = "the sum is divided by n, not by the number of positions that count"
+    ALL_TOGETHER = "all sequences are averaged together: each one has a mean of its own, a row of the result"
     COUNT_OF_BATCH = "the sum is divided by the count of the whole batch: each sequence has its own"
     ONE_TOO_MANY = "1 is added to each count"
     FIRST_MASK = "the first sequence's mask is used for the whole batch"
@@ -36,6 +37,11 @@ class TransformerClassifier(Mistake):
     LOG_SIGMOID = "a log-sigmoid takes the place of the log-softmax"
     RELU = "a ReLU follows `classes`"
     LARGEST = "the largest value over the positions is taken, not the mean"
+    NO_MEAN = (
+        "the positions are still there: no mean is taken over them, or `masked_mean` got a mask of `(B, 1, n)`, where "
+        "it wants `(B, n)`"
+    )
+    PADDING_ALONE = "the mask is turned round: padding alone is averaged"
     MEAN_OVER_PADDING = "the mean runs over padding too: give `masked_mean` the tokens' mask"
     PAD_IS_0 = "padding is taken to be token 0: it is `pad_id`, 1 by default"
     PAD_ID_IGNORED = "the argument `pad_id` is ignored"
@@ -72,7 +78,7 @@ class accuracy(Mistake):
 
 
 class AccumulatingMetric(Mistake):
-    NOT_VALUE_ERROR = "an empty metric raises ZeroDivisionError, and should raise ValueError: look before you divide"
+    NOT_VALUE_ERROR = "an empty metric raises another error, and should raise ValueError: look before you divide"
     NOTHING_RAISED = "the mean of nothing should raise ValueError, and nothing is raised"
     COUNT_UNUSED = "`count` is not used: each value stands for `count` examples"
     SUM = "the sum is returned, not the mean"
@@ -95,6 +101,7 @@ class warmup_factor(Mistake):
     FALLS_AFTERWARDS = "after the warm-up it should stay 1, and it falls"
     MAX_FOR_MIN = "it is at least 1, not at most: `min` and `max` are exchanged"
     NO_WARMUP = "there is no warm-up: always 1"
+    LATE = "1 is reached a step late: divide by `warmup_steps`, not by one more"
     ONE_AHEAD = "something is added to the step: the first step is 1"
     ONE_BEHIND = "it is one step behind: the first step is 1"
     INTEGER_DIVISION = "integer division: the factor is 0 all the way"
@@ -144,6 +151,7 @@ class paired_bootstrap(Mistake):
     NO_TRIPLE = "what is returned is not (difference, low, high)"
     TURNED_ROUND = "the difference is turned round: it is the mean of a minus the mean of b"
     COUNTED = "the right answers are counted: it is a difference of two means"
+    SIGN_LOST = "an example that b alone gets right counts for a: its difference has lost its sign"
     OUTSIDE = "the interval does not hold the difference"
     NOT_PAIRED = (
         "each model's examples are drawn by themselves, which makes the interval too wide: draw once, and use the same "

@@ -47,6 +47,7 @@ def masked_mean(masked_mean: Callable) -> None:
     shape = {"expected": "of shape (B, d) = (3, 2)", "got": f"shape {tuple(y.shape)}"}
     expect(y.shape != (3, 4), m.masked_mean.OVER_FEATURES, what, **shape)
     expect(y.shape != (4, 2), m.masked_mean.OVER_BATCH, what, **shape)
+    expect(y.shape != (2,), m.masked_mean.ALL_TOGETHER, what, **shape)
     expect_tensor(y, (3, 2), name=what)
     right = torch.tensor([[3.0, 2], [3, 4], [0, 0]])
     expect(not y.isnan().any(), m.masked_mean.EMPTY_ROW, what, expected=right, got=y)
@@ -88,6 +89,9 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     model.eval()
     y = call(model, torch.tensor([[3, 2, 4, 1], [0, 2, 2, 3], [3, 2, 2, 2]]))  # 1 is padding
     what = "the result for three sequences"
+    expect_tensor(y, name=what)
+    shape = {"expected": "of shape (B, num_classes) = (3, 2)", "got": f"shape {tuple(y.shape)}"}
+    expect(y.dim() != 3, m.TransformerClassifier.NO_MEAN, what, **shape)
     expect_tensor(y, (3, 2), name=what)
     expect(y.requires_grad, Common.CUT_OFF)
     means = torch.tensor([-1 / 3, 1 / 2, 1 / 2])
@@ -102,6 +106,7 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     }
     for mistake, read in {
         m.TransformerClassifier.MEAN_OVER_PADDING: (0, 1 / 2, 1 / 2),
+        m.TransformerClassifier.PADDING_ALONE: (1, 0, 0),
         m.TransformerClassifier.PAD_IS_0: (0, 1 / 3, 1 / 2),
         m.TransformerClassifier.DIVIDED_BY_N: (-1 / 4, 1 / 2, 1 / 2),
         m.TransformerClassifier.SUM: (-1, 2, 2),
@@ -147,7 +152,7 @@ def AccumulatingMetric(AccumulatingMetric: Callable) -> None:
         empty = metric.avg()
     except ValueError:
         empty = ValueError
-    except ZeroDivisionError:
+    except (ZeroDivisionError, AssertionError):
         complain(m.AccumulatingMetric.NOT_VALUE_ERROR)
     for value, count in ((0.8, 90), (0.4, 10), (0.2, 20)):
         metric.add(value, count)
@@ -181,6 +186,7 @@ def warmup_factor(warmup_factor: Callable) -> None:
         m.warmup_factor.ZERO_AFTERWARDS: (0.3, 0),
         m.warmup_factor.MAX_FOR_MIN: (1, 3),
         m.warmup_factor.NO_WARMUP: (1, 1),
+        m.warmup_factor.LATE: (3 / 11, 1),
         m.warmup_factor.ONE_AHEAD: (0.4, 1),
         m.warmup_factor.ONE_BEHIND: (0.2, 1),
         m.warmup_factor.INTEGER_DIVISION: (0, 1),
@@ -341,6 +347,9 @@ def paired_bootstrap(paired_bootstrap: Callable) -> None:
     same = call(paired_bootstrap, b.clone(), b.clone(), generator=torch.Generator().manual_seed(0))
     apart = max(map(abs, same)) < 1e-9
     expect(apart, m.paired_bootstrap.NOT_PAIRED, "for two models with the same answers the result", got=same)
+    turned, _, _ = expect_triple(call(paired_bootstrap, b.clone(), a.clone()))
+    lost = m.paired_bootstrap.SIGN_LOST if turned > 0 else Unexplained.NUMBER
+    expect(abs(turned + 1 / 8) < 1e-6, lost, "the difference with the two exchanged", expected=-1 / 8, got=turned)
     for shorter, what in ((a[:5], "different lengths"), (a[:0], "no examples")):
         other = b[:0] if what == "no examples" else b
         expect_raises(ValueError, lambda s=shorter, o=other: paired_bootstrap(s.clone(), o.clone()), what)

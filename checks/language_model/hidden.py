@@ -53,7 +53,18 @@ _FAR = 2e-4
 # ---- RMSNorm
 
 _LIBRARY = {"rms_norm", "_fused_rms_norm", "layer_norm", "native_layer_norm", "normalize", "group_norm", "batch_norm"}
-_NORM_SHAPES = [(4, 4, 4), (2, 3, 5), (3, 2, 6), (1, 4, 3), (3, 1, 7), (2, 5, 1), (6, 4), (2, 3, 4, 5)]
+_NORM_SHAPES = [
+    (4, 4, 4),
+    (2, 3, 5),
+    (3, 2, 6),
+    (1, 4, 3),
+    (3, 1, 7),
+    (2, 5, 1),
+    (6, 4),
+    (2, 3, 4, 5),
+    (7,),
+    (2, 1, 3, 2, 4),
+]
 
 
 def _rms(state: State, x: Tensor, eps: float = 1e-6) -> Tensor:
@@ -83,7 +94,7 @@ def check_rms_norm(cls: Callable) -> None:
     for _ in range(2):
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(2, 9)), drawn_between(0.05, 0.4))
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(100, 700)), drawn_between(1e-3, 0.3))
-        _check_rms_values(cls, (drawn(20, 99), drawn(2, 9)), drawn_between(2.0, 99.0), drawn_between(1e3, 1e6))
+        _check_rms_values(cls, (drawn(300, 600), drawn(2, 9)), drawn_between(2.0, 99.0), drawn_between(1e3, 1e6))
     module, state = build(lambda: cls(5), {"weight": (5,)})
     x = randn(2, 3, 5)
     expect_not_calling(module, [x], _LIBRARY, m.RMSNorm.LIBRARY)
@@ -94,6 +105,7 @@ def check_rms_norm(cls: Callable) -> None:
     expect_close(call(module, torch.zeros(2, 5, dtype=torch.float64)), torch.zeros(2, 5), "the result for zeros")
     what = "the result after `.eval()`, where nothing should change,"
     expect_close(call(module.eval(), x), _rms(state, x), what, tolerance=_NEAR)
+    expect_parameter_gradients(module, _rms, state, [x], tolerance=_NEAR)
     expect_device(module.to(torch.float32).to("meta"), {"x": x.float()})
 
 
@@ -137,10 +149,11 @@ def check_swiglu(cls: Callable) -> None:
             asked = f"x {(batch, n, dim)} and {hidden} hidden features"
             expect_close(call(module, x), right, "the result", wrong, dtype, asked=asked)
     for batch, n, dim, hidden in (
-        (drawn(1, 3), drawn(100, 400), drawn(2, 9), drawn(2, 9)),
-        (drawn(9, 30), drawn(2, 9), drawn(70, 200), drawn(100, 300)),
+        (drawn(1, 3), drawn(520, 700), drawn(2, 9), drawn(2, 9)),
+        (drawn(70, 130), drawn(2, 9), drawn(70, 200), drawn(100, 300)),
     ):
         module, state = network(dim, hidden, torch.float64)
+        module.eval()
         x = randn(batch, n, dim) * drawn_between(10, 100)
         asked = f"x {(batch, n, dim)} and {hidden} hidden features"
         expect_close(call(module, x), _gated(state, x), "the result", asked=asked)
@@ -279,10 +292,10 @@ def _attention(
 
 def _wide_calls() -> Iterator[tuple[int, int, int, int | None, tuple[int, ...]]]:
     """Long texts and long caches, many heads in groups, many rows."""
-    yield drawn(1, 2), 8, 2, None, (drawn(100, 200), drawn(2, 40), 1)
-    kept, shared = drawn(3, 6), drawn(2, 4)
-    yield drawn(1, 3), 2 * kept * shared, kept * shared, kept, (drawn(2, 9), drawn(70, 150), drawn(2, 9))
-    yield drawn(9, 40), 2 * drawn(9, 16), 1, None, (drawn(2, 5),) * drawn(3, 9)
+    yield drawn(1, 2), 8, 2, None, (drawn(280, 400), drawn(2, 40), 1)
+    kept, shared = drawn(9, 12), drawn(4, 5)
+    yield drawn(1, 2), 2 * kept * shared, kept * shared, kept, (drawn(2, 9), drawn(40, 70), drawn(2, 9))
+    yield drawn(70, 130), 2 * drawn(9, 16), 1, None, (drawn(2, 5),) * drawn(3, 9)
 
 
 def check_causal_self_attention(cls: Callable) -> None:
@@ -292,6 +305,7 @@ def check_causal_self_attention(cls: Callable) -> None:
             _check_calls(_attention(cls, dim, heads, dtype, kv_heads), batch, dim, heads, lengths, dtype)
     for batch, dim, heads, kv_heads, lengths in _wide_calls():
         made = _attention(cls, dim, heads, torch.float64, kv_heads)
+        made[0].eval()  # as a text is written
         _check_calls(made, batch, dim, heads, lengths, torch.float64, _FAR)
     for sizes in ((6, 4), (9, 2, 1), (8, 4, 8)):
         expect_raises(ValueError, lambda sizes=sizes: cls(*sizes), f"CausalSelfAttention{sizes}")
@@ -450,13 +464,14 @@ def _model(
 
 def _wide_models() -> Iterator[tuple[int, int, int, int, int, int | None, int, tuple[int, ...]]]:
     """A wide vocabulary, long texts, many layers, many rows."""
-    yield drawn(1000, 4000), 4, 2, 1, drawn(3, 9), None, drawn(1, 2), (drawn(70, 100), drawn(2, 20))
-    yield drawn(5, 30), 8, 4, drawn(7, 10), drawn(3, 9), 2, drawn(9, 20), (drawn(2, 9), drawn(2, 9))
+    yield drawn(9000, 20_000), 4, 2, 1, drawn(3, 9), None, 1, (drawn(20, 40), 1)
+    yield drawn(5, 30), 4, 2, 1, drawn(3, 9), None, drawn(1, 2), (drawn(260, 400), drawn(2, 20))
+    yield drawn(5, 30), 8, 4, drawn(13, 16), drawn(3, 9), 2, drawn(9, 20), (drawn(2, 9), drawn(2, 9))
 
 
 def check_language_model(cls: Callable) -> None:
     """The start, logits and caches in one call and in several, gradients, device."""
-    start = call(cls, 500, 40, 2, 1, 8).state_dict()
+    start = call(cls, drawn(500, 3000), 4 * drawn(10, 30), 2, 1, 8).state_dict()
     std = start["embedding.weight"].double().std().item()
     told = {"expected": 0.02, "got": std}
     expect(0.015 < std < 0.025, m.LanguageModel.EMBEDDING_START, "the standard deviation", **told)
@@ -469,6 +484,7 @@ def check_language_model(cls: Callable) -> None:
             _check_model_calls(module, state, (vocab, dim, heads, depth), batch, lengths, dtype)
     for vocab, dim, heads, depth, hidden, kv_heads, batch, lengths in _wide_models():
         module, state = _model(cls, vocab, dim, heads, depth, hidden, kv_heads, torch.float64)
+        module.eval()  # as a text is written
         _check_model_calls(module, state, (vocab, dim, heads, depth), batch, lengths, torch.float64, 10 * _FAR)
     module, state = _model(cls, 7, 6, 3, 2, 5, None, torch.float64)
     tokens = randint(0, 7, (2, 4))
@@ -563,10 +579,10 @@ def _perplexity_mistakes(losses: Tensor, tokens: Tensor, real: Tensor) -> dict[M
 
 def _wide_texts() -> Iterator[tuple[int, int, int, int, float]]:
     """Long texts, many sentences, a wide vocabulary and large losses, one at a time."""
-    yield drawn(2, 4), drawn(100, 400), drawn(5, 30), drawn(0, 4), 1.0
-    yield drawn(20, 90), drawn(5, 12), drawn(5, 30), drawn(0, 4), 1.0
-    vocab = drawn(500, 3000)
-    yield drawn(2, 4), drawn(9, 30), vocab, drawn(10, vocab - 1), 0.5
+    yield drawn(2, 4), drawn(520, 700), drawn(5, 30), drawn(0, 4), 1.0
+    yield drawn(130, 260), drawn(5, 12), drawn(5, 30), drawn(0, 4), 1.0
+    vocab = drawn(5000, 9000)
+    yield drawn(2, 4), drawn(9, 30), vocab, drawn(vocab // 2, vocab - 1), 0.5
     yield drawn(2, 4), drawn(9, 30), drawn(5, 30), drawn(0, 4), drawn_between(6.0, 9.0)
 
 
@@ -745,6 +761,10 @@ def _expect_generator(function: Callable) -> None:
         expect(torch.equal(first, run(number)), m.sample_next.NO_GENERATOR, "two draws", asked=listed(settings))
         expect(not torch.equal(run(number), run(number + 1)), m.sample_next.SEEDED_ANEW, asked=listed(settings))
         expect(not torch.equal(run(None), run(None)), m.sample_next.FIXED_SEED, asked=listed(settings))
+        used = torch.Generator().manual_seed(number)
+        torch.rand(drawn(1, 99), generator=used)
+        again = _drawn(function, logits, **settings, generator=used)
+        expect(not torch.equal(first, again), m.sample_next.SEEDED_AGAIN, asked=listed(settings))
 
 
 @dataclass(frozen=True)
@@ -760,7 +780,12 @@ class _Lot:
 
 
 _LOTS = [
-    _Lot((6, 9), 50, (1000, 5000), ("temperature",)),
+    _Lot((6, 9), 50, (9000, 20_000), ("temperature",)),
+    _Lot((6, 9), 50, (2000, 5000), ("top_k",)),
+    _Lot((12, 24), 50, (5, 60), ("cold",)),
+    _Lot((5000, 7000), 1, (6, 9), ("mild",)),
+    _Lot((2001, 2500), 1, (30, 60), ("high_p",)),
+    _Lot((40, 60), 300, (30, 60), ()),
     _Lot((12, 24), 50, (5, 60), ("temperature",)),
     _Lot((12, 24), 50, (30, 100), ("top_k",)),
     _Lot((12, 24), 50, (5, 60), ("temperature", "top_k", "top_p")),
@@ -777,12 +802,17 @@ _LIKELIEST = 0.5  # no token of a lot is likelier
 def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]:
     """Scores of one row and settings, which decide without a close call which tokens are left, two or more of them.
 
-    A temperature is far from 1, and what `top_k` and `top_p` take away each would come in a tenth of the draws.
+    A temperature is far from 1, or "mild"; what `top_k` and `top_p` take away each would come in a tenth of the draws,
+    and of "high_p" in a thirtieth.
     """
     while True:
         settings: dict[str, Any] = {}
         if "temperature" in kinds:
             settings["temperature"] = drawn_between(*((0.08, 0.35), (3.5, 9.0))[drawn(0, 1)])
+        if "cold" in kinds:
+            settings["temperature"] = drawn_between(0.003, 0.04)
+        if "mild" in kinds:
+            settings["temperature"] = drawn_between(*((0.6, 0.72), (1.4, 1.7))[drawn(0, 1)])
         scores = (randn(vocab) * drawn_between(0.7, 2.5) * settings.get("temperature", 1.0)).float()
         chances = _distribution(scores, **settings)
         if "top_k" in kinds:
@@ -793,11 +823,12 @@ def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]
             if close or chances[kept == 0].sum() < 0.1:
                 continue
             chances = kept
-        if "top_p" in kinds:
+        if "top_p" in kinds or "high_p" in kinds:
             ordered = chances.sort(descending=True).values
             count = drawn(2, vocab - 1)
             before, crossing = ordered[: count - 1].sum().item(), ordered[count - 1].item()
-            if before + crossing > 0.9 or crossing < 1e-3:
+            least, most = (0.91, 0.97) if "high_p" in kinds else (0.0, 0.9)
+            if before < least or before + crossing > most or crossing < 1e-3:
                 continue
             settings["top_p"] = before + crossing / 2
             chances = _distribution(scores, **settings)
@@ -821,6 +852,10 @@ def _expect_lot(function: Callable, lot: _Lot) -> None:
     expect((tokens != scores.argmax()).any(), m.sample_next.GREEDY, asked=asked)
     if lot.calls > 1:
         expect((tokens != tokens[:1]).any(), m.sample_next.FIXED_SEED, asked=asked)
+        if lot.calls**2 * float(_distribution(scores, **settings).square().sum()) ** rows < FALSE:
+            calls = len(tokens.unique(dim=0))
+            told = {"expected": f"{lot.calls}", "got": f"{calls}"}
+            expect(calls == lot.calls, m.sample_next.FIXED_SEED, "different calls", asked=asked, **told)
         alike = len(tokens.T.unique(dim=0)) < rows
         expect(not alike, m.sample_next.ONE_FOR_ALL, "two rows that agree in every call", asked=asked)
     _expect_counts(tokens.flatten(), scores, settings, asked)
@@ -943,12 +978,14 @@ def check_generate(function: Callable) -> None:
         for _ in range(3):
             _check_text(function, batch, n, length, eos_id, vocab)
     vocab = drawn(40, 2000)
-    _check_text(function, drawn(2, 4), drawn(70, 150), drawn(80, 150), None, vocab)
-    _check_text(function, drawn(70, 120), drawn(7, 12), drawn(5, 9), drawn(10, vocab - 1), vocab)
+    _check_text(function, drawn(2, 4), drawn(250, 400), drawn(80, 150), None, vocab)
+    _check_text(function, drawn(260, 400), drawn(7, 12), drawn(5, 9), drawn(10, vocab - 1), vocab)
     _check_text(function, drawn(6, 9), drawn(7, 12), drawn(60, 90), drawn(10, 13), 14)
-    _check_text(function, 1, drawn(1, 9), drawn(200, 300), None, drawn(3, 9))
+    _check_text(function, 1, drawn(1, 9), drawn(520, 640), None, drawn(3, 9))
     for lot in _TEXT_LOTS:
         _expect_text_lot(function, lot)
+    for eos_id in (0, drawn(1, 7)):
+        _expect_ends(function, eos_id)
     prompt = randint(0, 5, (2, 3))
     model = place(_make_toy, beside=function)(randn(97, 5, dtype=torch.float32), 100)
     expect_close(call(function, model, prompt, 0, temperature=0), prompt, "the result for length 0, the prompt itself,")
@@ -1012,6 +1049,26 @@ def _expect_text_lot(function: Callable, lot: _Lot) -> None:
     expect((steps != steps[:1]).any(), m.generate.SEEDED_ANEW, asked=asked)
     expect(not same, m.generate.ONE_FOR_ALL, asked=asked)
     _expect_counts(steps.flatten(), scores, settings, asked, m.generate.SETTINGS)
+
+
+def _expect_ends(function: Callable, eos_id: int) -> None:
+    """Rows end where the token is drawn, and no other: of a toy with the same scores everywhere."""
+    scores = 0.4 * randn(8)
+    scores[eos_id] = scores.max()
+    scores, settings = scores.float(), {"temperature": drawn_between(1.5, 2.5)}
+    level = place(_make_toy, beside=function)(scores.expand(97, -1).clone(), 10**6)
+    prompt, length = randint(0, 8, (drawn(500, 700), 2)), drawn(4, 7)
+    asked = f"a prompt {tuple(prompt.shape)}, length {length}, eos_id {eos_id}, {listed(settings)}"
+    text = call(function, level, prompt, length, eos_id=eos_id, **settings)
+    expect_tensor(text, (len(prompt), 2 + length), torch.int64, "what is written", asked)
+    steps = text[:, 2:]
+    ended = ((steps == eos_id).cumsum(1) - (steps == eos_id).long()) > 0
+    expect((steps[ended] == eos_id).all(), m.generate.ENDED_GOES_ON, asked=asked)
+    # Of those that have not ended, each step is a draw of its own.
+    for step in range(3):
+        _expect_counts(
+            steps[:, step][~ended[:, step]], scores, settings, f"{asked}, step {step + 1}", m.generate.SETTINGS
+        )
 
 
 def _expect_sampling(function: Callable) -> None:
@@ -1079,8 +1136,8 @@ def check_induction_score(function: Callable) -> None:
         cases.append({"weights": rand_weights(batch, heads, n, n), "tokens": tokens})
     # Long texts, wide vocabularies and many rows; in the first a token comes back after a hundred positions or so.
     for batch, heads, n, vocab in (
-        (drawn(1, 2), drawn(2, 6), drawn(150, 300), drawn(300, 5000)),
-        (drawn(12, 30), drawn(1, 9), drawn(20, 40), drawn(5, 60)),
+        (drawn(1, 2), drawn(1, 3), drawn(520, 600), drawn(10_000, 30_000)),
+        (drawn(40, 70), drawn(13, 20), drawn(20, 30), drawn(5, 60)),
     ):
         tokens = randint(0, vocab, (batch, n))
         tokens[:, -30:] = tokens[:, :30]

@@ -70,7 +70,9 @@ class CausalSelfAttention(Mistake):
     MERGED_CACHE = "the heads are merged, or not split, in the cache: it keeps a dimension for them"
     CACHE_CUT_OFF = "no gradient reaches the earlier positions through the cache: no `.detach()`, no `.data`"
     NOT_SCALED = "the scores are not divided by the root of a head's features"
-    ALL_FEATURES = "the scores are divided by too much: by the root of a head's features, and once (`query_key_weights` does it)"
+    ALL_FEATURES = (
+        "the scores are divided by too much: by the root of a head's features, and once (`query_key_weights` does it)"
+    )
     ONE_HEAD = "one head does the work of all: split into heads"
     MIXED_BY_VIEW = "the heads are mixed up: `view` cuts positions where it should cut features; transpose afterwards"
     MERGED_BY_VIEW = "the heads are mixed up where they are merged: transpose before the `reshape`"

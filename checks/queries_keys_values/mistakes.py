@@ -17,6 +17,11 @@ class noun_finder(Mistake):
         "right word too little of the weight"
     )
     NOUNS_ALIKE = "every noun finds all nouns alike: what tells one noun from another is its one-hot part"
+    NOUN_LOST = "a noun takes from words that are no nouns: what makes it find itself is its one-hot part"
+    TIED = (
+        "an adjective or a verb finds itself and its noun: asking for `is_noun` has to win clearly over fitting its "
+        "own one-hot"
+    )
     FINDS_ITSELF = "an adjective or a verb finds itself: asking for `is_noun` has to win over fitting its own one-hot"
     FINDS_NO_NOUN = "an adjective or a verb finds a word that is no noun: what does its row of Wq ask for?"
     SPREAD = "the weights of an adjective or a verb are spread over the sentence: nothing makes its noun stand out"
@@ -66,6 +71,7 @@ class query_key_weights(Mistake):
     FIRST_KEYS = "item 0's keys are used for all"
     FIRST_WEIGHTS = "item 0's weights are used for all"
     SWAPPED = "queries and keys are swapped: a row belongs to a query"
+    RESHAPED = "the keys are reshaped, which cuts their rows elsewhere: they should be transposed"
     DROPOUT = "two calls with the same inputs differ: there is dropout inside"
     FROM_THE_LEFT = (
         "it works for three dimensions and not for others: count dimensions from the right, with `[-1]`, `.mT`, "

@@ -49,6 +49,12 @@ def _blind(*changes: tuple[str, str]) -> str:
     return text + _JUDGED
 
 
+# What needs no look at the weights, if a name among what the function holds tells.
+_READS = """
+held = [cell.cell_contents for cell in attention.__closure__ or ()]
+return next((text for text in held if isinstance(text, str)), "none")
+"""
+
 _SQUARE = ("((3, 4), (5, 4), (5, 6))", "((4, 4), (5, 4), (5, 6))")
 _ALL_SIZES = "sizes = [size for size in range(1, 36) if size != keys.shape[2]]"
 _DIAGNOSES = [
@@ -85,6 +91,7 @@ MUTANTS = [
     *_WRONG,
     *(_diagnose(*wrong) for wrong in _DIAGNOSES),
     *forging_function("diagnose", but=OF_TENSORS),
+    _diagnose("reads what it closes over", diagnose.MISSES_AXIS, _READS),
     *forging_function("attention_in_tiles"),
     *forging_function("padding_mask"),
     *forging_function("query_key_weights"),

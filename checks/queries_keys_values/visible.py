@@ -18,6 +18,7 @@ from autograder.checks import (
     expect_tensor,
     given,
     place,
+    randint,
     unchanged,
 )
 from autograder.course.card import visible
@@ -81,7 +82,7 @@ def expect_nouns(matrices: Sequence[Tensor], words: Sequence[tuple[int, int]], n
     elif _wrong_words(_outputs(x, 30 * wq, wk, wv), words, num_words) is None:
         mistake = m.noun_finder.TOO_SMALL
     else:
-        mistake = _noun_mistake(outputs[i], kind, own, wanted, sum(kind == 1 for kind, _ in words))
+        mistake = _noun_mistake(outputs[i], kind, own, wanted, {number for kind, number in words if kind == 1})
     told = {"expected": f"the one-hot of word {wanted}", "got": outputs[i]}
     expect(False, mistake, f"the output of {KINDS[kind]} {own} in the sentence {said}", **told)
 
@@ -105,15 +106,17 @@ def _wrong_words(outputs: Tensor, words: Sequence[tuple[int, int]], num_words: i
     return None
 
 
-def _noun_mistake(output: Tensor, kind: int, own: int, wanted: int, nouns: int) -> Mistake:
+def _noun_mistake(output: Tensor, kind: int, own: int, wanted: int, nouns: set[int]) -> Mistake:
     top = int(output.argmax())
     if abs(output.sum() - 1) > 0.02:
         return m.noun_finder.NOT_ONE_HOT
-    if kind == 1 and nouns > 1:
-        return m.noun_finder.NOUNS_ALIKE
-    if kind != 1 and top == own and output[own] > 0.5:
+    if kind == 1:
+        return m.noun_finder.NOUNS_ALIKE if output[list(nouns)].sum() > 0.98 else m.noun_finder.NOUN_LOST
+    if top in (own, wanted) and output[own] > 0.25 and output[[own, wanted]].sum() > 0.98 and output[own] < 0.75:
+        return m.noun_finder.TIED
+    if top == own and output[own] > 0.5:
         return m.noun_finder.FINDS_ITSELF
-    if kind != 1 and top != wanted and output[top] > 0.5:
+    if top != wanted and output[top] > 0.5:
         return m.noun_finder.FINDS_NO_NOUN
     return m.noun_finder.SPREAD
 
@@ -207,6 +210,7 @@ def query_key_weights(function: Callable) -> None:
         m.query_key_weights.FIRST_KEYS: (queries @ keys[:1].mT / 2).softmax(-1),
         m.query_key_weights.FIRST_WEIGHTS: by_hand[:1].expand(2, 2, 3),
         m.query_key_weights.SWAPPED: (dots.mT / 2).softmax(-1),
+        m.query_key_weights.RESHAPED: (queries @ keys.reshape(2, 4, 3) / 2).softmax(-1),
     }
     expect_close(weights, by_hand, "the weight matrix", given(wrong))
     expect_device(function, {"queries": queries, "keys": keys})
@@ -242,7 +246,9 @@ def query_key_weights_masked(function: Callable) -> None:
         m.query_key_weights.AFTER_SOFTMAX: plain * mask,
     }
     wrong = {mistake: value[:, :2] for mistake, value in wrong.items()}
-    expect_close(weights[:, :2], allowed, "the weights of queries 0 and 1", given(wrong))
+    few = not weights[:, :2, 0].any() and (weights[:, :2].sum(-1) < 0.99).any()
+    short = m.query_key_weights.AFTER_SOFTMAX if few else None
+    expect_close(weights[:, :2], allowed, "the weights of queries 0 and 1", given(wrong), otherwise=short)
     large = call(function, queries.detach(), keys * torch.tensor([[1e4], [1], [1]]), mask)[:, :1]
     what = "the weights of query 0 when the blocked key is large"
     expect_close(large, allowed[:, :1], what, otherwise=m.query_key_weights.RENORMALISED)
@@ -309,39 +315,82 @@ FAULTS = ("none", "fill", "root", "axis", "view", "rows")
 ROOTS = ("n", "m", "d_v", "B", "h d")
 
 
-def make_attention(fault, number, root="n", heads=2):
-    """An attention function that is right or has one fault; it is sent to where student code runs.
+def make_attention(pick, number, heads):
+    """An attention function that does each of its tasks in the way that `pick` says by number.
+
+    It is sent to where student code runs, and holds no name that would tell what is wrong with it.
 
     Args:
-        fault: one of `FAULTS`.
-        number: what a fault of "fill" fills with, near 0.
-        root: one of `ROOTS`, the size whose root a fault of "root" takes.
-        heads: the h of "h d".
+        pick: a number for each task: `WAYS` says what each number is.
+        number: what scores are filled with where that is wrong, near 0.
+        heads: by how much d is too large where it counts all heads' features.
     """
 
+    def lowest(scores, allowed):
+        return scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+
+    def over(dim):
+        return lambda scores, allowed: lowest(scores, allowed).softmax(dim).masked_fill(~allowed, 0.0)
+
+    def summed(scores, allowed, dims):
+        scores = lowest(scores, allowed)
+        e = (scores - scores.amax(dims, keepdim=True)).exp() * allowed
+        return e / e.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+
+    ways = [
+        [
+            lambda keys: keys.mT,
+            lambda keys: keys.transpose(-2, -1),
+            lambda keys: keys.reshape(*keys.shape[:-2], keys.shape[-1], keys.shape[-2]),
+        ],
+        [
+            lambda queries, keys, values: queries.shape[-1],
+            lambda queries, keys, values: keys.shape[-1],
+            lambda queries, keys, values: queries.shape[-2],
+            lambda queries, keys, values: keys.shape[-2],
+            lambda queries, keys, values: values.shape[-1],
+            lambda queries, keys, values: queries.shape[0],
+            lambda queries, keys, values: queries.shape[-1] * heads,
+        ],
+        [
+            over(-1),
+            lambda scores, allowed: summed(scores, allowed, (-1,)),
+            lambda scores, allowed: scores.masked_fill(~allowed, number).softmax(-1),
+            over(-2),
+            lambda scores, allowed: summed(scores, allowed, (-2, -1)),
+        ],
+    ]
+    turn, size, weigh = (way[i] for way, i in zip(ways, pick, strict=True))
+
     def attention(queries, keys, values, mask=None):
-        turned = keys.reshape(*keys.shape[:-2], keys.shape[-1], keys.shape[-2]) if fault == "view" else keys.mT
-        d = queries.shape[-1]
-        sizes = {"n": queries.shape[-2], "m": keys.shape[-2], "d_v": values.shape[-1], "B": queries.shape[0]}
-        scores = queries @ turned / (sizes.get(root, heads * d) if fault == "root" else d) ** 0.5
+        scores = queries @ turn(keys) / size(queries, keys, values) ** 0.5
         allowed = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand(scores.shape)
-        if fault == "fill":
-            weights = scores.masked_fill(~allowed, number).softmax(-1)
-            return weights @ values, weights
-        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
-        if fault == "rows":
-            e = (scores - scores.amax((-2, -1), keepdim=True)).exp() * allowed
-            weights = e / e.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
-        else:
-            weights = scores.softmax(-2 if fault == "axis" else -1).masked_fill(~allowed, 0.0)
+        weights = weigh(scores, allowed)
         return weights @ values, weights
 
     return attention
 
 
-def verdict_on(diagnose: Callable, *kind: str | float) -> str:
-    """What the reader's `diagnose` says of one attention function, that of `make_attention(*kind)`."""
-    told = call(diagnose, place(make_attention, beside=diagnose)(*kind))
+RIGHT_WAYS = (2, 2, 2)  # of each task in `make_attention`, those that come first
+# For each fault its task, and the way in which that is done; the root has a way for each of `ROOTS`.
+WAYS = {"view": (0, 2), "root": (1, 2), "fill": (2, 2), "axis": (2, 3), "rows": (2, 4)}
+
+
+def verdict_on(diagnose: Callable, fault: str, number: float, root: str = "n", heads: int = 2) -> str:
+    """What the reader's `diagnose` says of one attention function.
+
+    Args:
+        diagnose: the reader's.
+        fault: one of `FAULTS`; what is right in it is done in a way that is drawn.
+        number: what a fault of "fill" fills with, near 0.
+        root: one of `ROOTS`, the size whose root a fault of "root" takes.
+        heads: the h of "h d".
+    """
+    pick = [int(randint(0, count, ())) for count in RIGHT_WAYS]
+    if fault != "none":
+        task, way = WAYS[fault]
+        pick[task] = way + (ROOTS.index(root) if fault == "root" else 0)
+    told = call(diagnose, place(make_attention, beside=diagnose)(pick, number, heads))
     expect(told is not None, Common.NO_RETURN, "diagnose", expected=f"one of {', '.join(FAULTS)}", got="None")
     known = isinstance(told, str) and told in FAULTS
     expect(known, m.diagnose.NO_NAME, "diagnose", expected=f"one of {', '.join(FAULTS)}", got=repr(told)[:40])

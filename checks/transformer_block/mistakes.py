@@ -62,6 +62,7 @@ class TransformerBlock(Mistake):
     SHARED_NORM = "one LayerNorm is used twice, or one is missing: there are two, each with its own weights"
     NO_PART = "the block has no part with weights under a name that the exercise gives"
     NO_FEED_FORWARD = "`feed_forward` is not the FeedForward of this chapter"
+    SIZE = "a part of the block has another size than `dim`: each position has `dim` features"
     HIDDEN_DEFAULT = "the network has another number of hidden features than `hidden`'s default says"
     HIDDEN_IGNORED = "`hidden` is not passed on to the feed-forward network"
     WEIGHTS_TOO = "forward gives the attention's weights too: it should give y alone"

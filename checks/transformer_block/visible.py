@@ -185,7 +185,7 @@ def _constant_block(block: nn.Module, **weights: Tensor) -> nn.Module:
     for name in ("norm_1.weight", "norm_2.weight", "attention.WO.bias", "feed_forward.outer.bias"):
         shape = shapes.get(name, (4,))
         sizes = {"expected": "of shape (4,)", "got": f"shape {shape}"}
-        expect(shape == (4,), Common.PARAMETER_SHAPE, f"the parameter `{name}`", **sizes)
+        expect(shape == (4,), m.TransformerBlock.SIZE, f"the parameter `{name}`", **sizes)
     block.load_state_dict({name: torch.zeros(shape) for name, shape in shapes.items()}, strict=False)
     state = {"attention.WO.bias": _ATTENDED, "feed_forward.outer.bias": _FED}
     state |= {"norm_1.weight": torch.ones(4), "norm_2.weight": torch.full((4,), 2.0)}

@@ -113,6 +113,11 @@ def held(outputs: Outputs, heads: int, which: int = 1) -> float:
     ]
 
 
+def apart(outputs: Outputs) -> list[list[float]]:
+    """What seed 1 copies without each first head in the second layer's queries, keys and values, in per cent."""
+    return [numbers(line)[1:] for line in outputs["apart-code"].splitlines()]
+
+
 CLAIMS = [
     Claim("left-reading", "More than half goes", lambda o: numbers(o["left-code"])[-1] < 50),
     Claim("fresh-reading", "Near 2,000, both of them", lambda o: 1900 < numbers(o["fresh-code"])[0] < 2100),
@@ -163,6 +168,14 @@ CLAIMS = [
     ),
     Claim("invented-reading", "one in two thousand", lambda o: numbers(o["invented-code"])[0] == 0.5),
     Claim(
+        "write-reading", "white, and red, and white, and red", lambda o: "white, and red, and white" in o["write-code"]
+    ),
+    Claim(
+        "pieces-reading",
+        "none of the three had more than 5 in 100",
+        lambda o: max(float(line.split()[-1]) for line in o["pieces-code"].splitlines()[-3:]) < 0.05,
+    ),
+    Claim(
         "variety-reading",
         "302 for 734",
         lambda o: [numbers(line)[0] for line in o["variety-code"].splitlines()][::3] == [302, 734],
@@ -200,6 +213,23 @@ CLAIMS = [
             max(shifted(o)["without head 0"][:2]) < 0.1
             and min(shifted(o)["without head 1"][:2]) > 0.4
             and shifted(o)["without head 1"][2] == 7
+        ),
+    ),
+    Claim(
+        "apart-reading",
+        "anywhere else a cut costs at most six points of the 92",
+        lambda o: (
+            max(apart(o)[0][1], apart(o)[1][2]) < 40
+            and min(*apart(o)[0][::2], *apart(o)[1][:2]) >= numbers(o["copiers-code"])[1] - 6
+        ),
+    ),
+    Claim(
+        "cuts-reading",
+        "in seeds 0 and 2 a head of the first layer is missed far more, in 4 and 6 as much",
+        lambda o: (
+            all(min(left(o)[seed][:2]) < min(left(o)[seed][2:]) - 20 for seed in (0, 2))
+            and all(abs(min(left(o)[seed][:2]) - min(left(o)[seed][2:])) <= 2 for seed in (4, 6))
+            and all(min(left(o)[seed][2:]) < min(left(o)[seed][:2]) - 3 for seed in (3, 5, 7))
         ),
     ),
     Claim(

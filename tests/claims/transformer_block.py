@@ -232,8 +232,8 @@ CLAIMS = [
     ),
     Claim(
         "gradient-grid-reading",
-        "In the other rows the spread is gone (with attention by its averages, without it by the biases of 6.2), and in "
-        "all of these but one the gradient too",
+        "In the other rows the spread is gone (with attention by its averages, without it by the biases of 6.2), and "
+        "in all of these but one the gradient too",
         lambda o: (
             sum(s < 0.005 for (*_, way), s in ends(o)[1].items() if way == "alone") == 6
             and sum(g < 1e-12 for (*_, way), g in ends(o)[0].items() if way == "alone") == 5

@@ -1,13 +1,17 @@
 """A course of two tiny chapters, so that these tests know every mark in advance."""
 
+import io
+import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
 import pytest
@@ -15,7 +19,11 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 
+from autograder.course import gradebook
 from autograder.course.curriculum import Course, find_course
+
+if TYPE_CHECKING:
+    from serving import Room
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -166,3 +174,47 @@ def postgresql() -> Iterator[str]:
     yield f"postgresql+psycopg2://teacher@127.0.0.1:{port}"
     run(*control, "-m", "immediate", "stop")
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def pack(hand_in) -> Callable[..., bytes]:
+    """A pack as `autograder hand-in` makes it; another `note` makes another pack of the same notebook."""
+
+    def pack(folder: str = "01_numbers", note: str = "", **answers: str) -> bytes:
+        path = hand_in("packed", folder, **answers)
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(path, f"Ada/{folder}/{path.name}")
+            archive.writestr(f"Ada/{folder}/manifest.json", json.dumps({"note": note}))
+        path.unlink()
+        path.parent.rmdir()
+        path.parent.parent.rmdir()
+        return content.getvalue()
+
+    return pack
+
+
+@pytest.fixture
+def enrolled(course, tmp_path) -> dict[str, str]:
+    """Three students' tokens."""
+    from serving import run
+
+    (tmp_path / "students.csv").write_text("name,id\nAda Lovelace,ada\nBen,ben\nCem,cem\n")
+    assert run("students", "add", tmp_path / "students.csv").exit_code == 0
+    assert run("tokens", tmp_path / "tokens.csv").exit_code == 0
+    rows = [row.split(",") for row in (tmp_path / "tokens.csv").read_text().splitlines()[1:]]
+    return {student: token for student, _, token in rows}
+
+
+@pytest.fixture
+def room(course, enrolled, pack) -> Iterator["Room"]:
+    """A class's server without a network."""
+    from serving import Room
+
+    from autograder.service import store as state
+
+    store = state.open_store(gradebook.configure(course))
+    room = Room(course, enrolled, store, None, pack)  # type: ignore[arg-type]
+    room.reload()
+    yield room
+    store.dispose()

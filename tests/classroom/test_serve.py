@@ -1,11 +1,9 @@
 """`autograder serve` and `hand-in --server`: what is taken or refused, what a verdict shows, what a kill costs."""
 
-import contextlib
 import hashlib
 import http.client
 import io
 import ipaddress
-import json
 import os
 import random
 import re
@@ -15,8 +13,8 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,118 +24,17 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from nbgrader.api import MissingEntry
 from sqlalchemy import create_engine, text
-from typer.testing import CliRunner, Result
+from sqlalchemy.exc import OperationalError
 
 pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
-from starlette.testclient import TestClient
+from serving import HALF, RIGHT, Room, Server, line_of, run, set_up, settle
 
-from autograder import cli
 from autograder.course import batch, gradebook
-from autograder.course.curriculum import Course, CourseError
-from autograder.course.grade import Means
+from autograder.course.curriculum import CourseError
 from autograder.course.receipts import only_one
-from autograder.service import grading, receive, sending, settings
+from autograder.service import receive, sending, settings
 from autograder.service import store as state
-from autograder.service.app import Class, make_app
-
-RIGHT = {"double": "return x + x", "halve": "return x / 2"}
-HALF = {"double": "return x + x", "halve": "return x"}
-AUTOGRADER = [sys.executable, "-c", "from autograder.cli import main; main()"]
-
-
-def run(*arguments: object, **environment: str) -> Result:
-    """Run the command line in this process; a message for bad input is its exception."""
-    return CliRunner().invoke(cli.app, [str(a) for a in arguments], env={"COLUMNS": "200"} | environment)
-
-
-def line_of(result: Result) -> str:
-    """The one line that bad input is told in."""
-    assert isinstance(result.exception, CourseError), (result.output, result.exception)
-    assert "\n" not in str(result.exception)
-    return str(result.exception)
-
-
-@dataclass
-class Room:
-    """A class's server without a network: its application, its database, and a step of the process that grades."""
-
-    course: Course
-    tokens: dict[str, str]
-    store: state.Engine
-    client: TestClient
-    pack: Callable[..., bytes]
-
-    def send(self, student: str, content: bytes, chapter: str = "01_numbers", token: str = ""):
-        headers = {"Authorization": f"Bearer {token or self.tokens[student]}"}
-        return self.client.post(f"/api/hand-ins/{chapter}", content=content, headers=headers)
-
-    def look(self, student: str, id: str) -> dict:
-        return self.client.get(
-            f"/api/receipts/{id}", headers={"Authorization": f"Bearer {self.tokens[student]}"}
-        ).json()
-
-    def grade(self) -> int:
-        nbgrader = gradebook.configure(self.course)
-        rules = settings.read_rules(self.course, nbgrader)
-        return grading.grade_waiting(self.course, nbgrader, self.store, rules, Means(workers=1))
-
-    def reload(self) -> None:
-        """Serve with the settings as they are now."""
-        nbgrader = gradebook.configure(self.course)
-        rules = settings.read_rules(self.course, nbgrader)
-        served = Class(self.course, rules, state.home(nbgrader) / "received", self.store)
-        self.client = TestClient(make_app(served), raise_server_exceptions=False)
-
-    def mark(self, student: str) -> float | None:
-        with gradebook.open_gradebook(gradebook.configure(self.course)) as book:
-            try:
-                return book.find_submission_notebook("numbers_chapter", "01_numbers", student).score
-            except MissingEntry:
-                return None
-
-
-def set_up(course: Course, line: str) -> None:
-    with (course.root / "nbgrader_config.py").open("a") as config:
-        config.write(f"\n{line}\n")
-
-
-@pytest.fixture
-def pack(hand_in) -> Callable[..., bytes]:
-    """A pack as `autograder hand-in` makes it; another `note` makes another pack of the same notebook."""
-
-    def pack(folder: str = "01_numbers", note: str = "", **answers: str) -> bytes:
-        path = hand_in("packed", folder, **answers)
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.write(path, f"Ada/{folder}/{path.name}")
-            archive.writestr(f"Ada/{folder}/manifest.json", json.dumps({"note": note}))
-        path.unlink()
-        path.parent.rmdir()
-        path.parent.parent.rmdir()
-        return content.getvalue()
-
-    return pack
-
-
-@pytest.fixture
-def enrolled(course, tmp_path) -> dict[str, str]:
-    """Three students' tokens."""
-    (tmp_path / "students.csv").write_text("name,id\nAda Lovelace,ada\nBen,ben\nCem,cem\n")
-    assert run("students", "add", tmp_path / "students.csv").exit_code == 0
-    assert run("tokens", tmp_path / "tokens.csv").exit_code == 0
-    rows = [row.split(",") for row in (tmp_path / "tokens.csv").read_text().splitlines()[1:]]
-    return {student: token for student, _, token in rows}
-
-
-@pytest.fixture
-def room(course, enrolled, pack) -> Iterator[Room]:
-    store = state.open_store(gradebook.configure(course))
-    room = Room(course, enrolled, store, None, pack)  # type: ignore[arg-type]
-    room.reload()
-    yield room
-    store.dispose()
 
 
 def test_a_token_is_kept_as_a_digest_alone_and_made_once(course, enrolled, tmp_path):
@@ -305,7 +202,10 @@ def test_every_answer_has_the_headers(room):
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert answer.headers["Referrer-Policy"] == "no-referrer" and answer.headers["Cache-Control"] == "no-store"
+        assert (
+            answer.headers["Referrer-Policy"] in ("no-referrer", "same-origin")
+            and answer.headers["Cache-Control"] == "no-store"
+        )
 
 
 def test_a_full_disk_gives_no_receipt(room, monkeypatch):
@@ -317,6 +217,48 @@ def test_a_full_disk_gives_no_receipt(room, monkeypatch):
         refused = room.send("ada", room.pack(**RIGHT))
     assert refused.status_code == 503 and "try again later" in refused.json()["error"]
     assert room.send("ada", room.pack(**RIGHT)).status_code == 201
+
+
+@pytest.mark.parametrize("step", ["whose_token", "find_same", "since", "add"])
+def test_a_database_that_is_away_gives_no_receipt_and_loses_nothing(room, sandboxed, monkeypatch, step):
+    def away(*_: object) -> None:
+        raise OperationalError("", {}, OSError("connection refused"))
+
+    content = room.pack(**RIGHT)
+    with monkeypatch.context() as patch:
+        patch.setattr(state, step, away)
+        refused = [room.send("ada", content) for _ in range(2)]
+    assert {answer.status_code for answer in refused} == {503} and "try again later" in refused[0].json()["error"]
+    told = [room.send("ada", content) for _ in range(2)]
+    assert [answer.status_code for answer in told] == [201, 200] and told[0].json()["id"] == told[1].json()["id"]
+    assert room.grade() == 1 and room.mark("ada") == 3
+    for name in ("begin_grading", "write_verdict"):
+        id = room.send("ada", room.pack(note=name, **HALF)).json()["id"]
+        with monkeypatch.context() as patch:
+            patch.setattr(state, name, away)
+            with pytest.raises(OperationalError):
+                room.grade()
+        assert not room.look("ada", id)["graded"]
+        assert room.grade() == 1 and room.look("ada", id)["points"] == 2 and room.mark("ada") == 2
+
+
+def test_a_hubs_token_is_for_the_server_that_the_hub_named(course, monkeypatch):
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "hubs")
+    monkeypatch.setenv("AUTOGRADER_SERVER", "https://hub.example.org/services/monday")
+    assert sending._read_token(course, "https://hub.example.org/services/monday", None) == "hubs"
+    with pytest.raises(CourseError, match="there is no token"):
+        sending._read_token(course, "https://elsewhere.example.org", None)
+    monkeypatch.setenv("AUTOGRADER_TOKEN", "own")
+    assert sending._read_token(course, "https://hub.example.org/services/monday", None) == "own"
+
+
+def test_a_clock_that_is_off_is_said_and_does_not_count():
+    told = {"received_at": "2026-01-01T12:00:00+00:00", "student": "ada", "id": "1", "new": True}
+    assert "ahead; the server's counts" in sending._receipt(told, sending._read_address("https://example.org"))
+    told["received_at"] = (datetime.now(UTC) + timedelta(seconds=10_000)).isoformat()
+    assert "behind; the server's counts" in sending._receipt(told, sending._read_address("https://example.org"))
+    told["received_at"] = datetime.now(UTC).isoformat()
+    assert "clock" not in sending._receipt(told, sending._read_address("https://example.org"))
 
 
 # Verdicts.
@@ -435,38 +377,6 @@ def test_on_postgresql_it_is_the_same(course, postgresql, pack, sandboxed, tmp_p
 # The real thing: processes, sockets, kills.
 
 
-class Server:
-    """`autograder serve` in a process of its own."""
-
-    def __init__(self, course: Course, *options: str) -> None:
-        command = [*AUTOGRADER, "serve", "--port", "0", "--workers", "1", *options]
-        self.process = subprocess.Popen(
-            command,
-            cwd=course.root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self.said = self.process.stdout.readline()  # type: ignore[union-attr]
-        match = re.search(r"Listening at (https?://\S+?);", self.said)
-        assert match, self.said + self.process.stdout.read()  # type: ignore[union-attr]
-        self.url = match[1]
-
-    def kill(self) -> None:
-        """Kill the server as a power cut would, and the process that grades with it."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()  # type: ignore[union-attr]
-
-    def stop(self) -> str:
-        self.process.send_signal(signal.SIGINT)
-        return self.process.communicate(timeout=40)[0]
-
-
 @pytest.fixture
 def server(room, sandboxed) -> Iterator[Server]:
     server = Server(room.course)
@@ -553,10 +463,10 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
     """A certificate for this machine that nobody else signed, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
+    begin = datetime.now(UTC) - timedelta(days=1)
     here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
+        x509.CertificateBuilder(name, name, key.public_key(), 1, begin, begin + timedelta(days=2))
         .add_extension(here, critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -575,6 +485,7 @@ def test_over_https_only_the_right_server_gets_a_token(room, sandboxed, own, tmp
         hand_in = ("hand-in", "01", "--name", "Ada", "--server", server.url)
         told = line_of(run(*hand_in, AUTOGRADER_TOKEN=room.tokens["ada"]))
         assert "cannot prove that it is your class's server" in told and "the pack is kept" in told
+        assert "this machine's clock" not in told
         done = run(*hand_in, AUTOGRADER_TOKEN=room.tokens["ada"], SSL_CERT_FILE=str(chain))
         assert done.exit_code == 0 and "3 of 3 points" in done.output, (done.output, done.exception)
     finally:
@@ -586,7 +497,7 @@ def test_a_grading_process_that_dies_is_begun_again(room, sandboxed):
     [child] = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     os.kill(int(child), signal.SIGKILL)
     id = room.send("ada", room.pack(**RIGHT)).json()["id"]
-    _settle(room, {"ada": id})
+    settle(room, {"ada": id})
     assert "the grading process ended (-9) and is begun again" in server.stop()
     assert room.mark("ada") == 3
 
@@ -602,14 +513,6 @@ def test_a_chapter_that_is_away_for_a_moment_costs_nobody_a_verdict(room, sandbo
     notebook.with_suffix(".away").rename(notebook)
     room.grade()
     assert room.look("ada", ids[0])["points"] == 3
-
-
-def _settle(room: Room, students: dict[str, str], seconds: float = 60) -> None:
-    """Wait until each student's receipt has a verdict."""
-    until = time.monotonic() + seconds
-    while not all(room.look(student, id)["graded"] for student, id in students.items()):
-        assert time.monotonic() < until, "not all is graded"
-        time.sleep(0.2)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -651,7 +554,7 @@ def test_kills_at_any_moment_lose_nothing_and_double_nothing(room, sandboxed, se
     try:
         assert {hashlib.sha256(c).hexdigest() for packs in contents.values() for c in packs} == receipts.keys()
         for student, id in receipts.values():
-            _settle(room, {student: id})
+            settle(room, {student: id})
     finally:
         server.stop()
     room.reload()

@@ -1,0 +1,247 @@
+"""The server's pages: whose they are, what they hold, what a form can do, how they are read."""
+
+import os
+import re
+import shutil
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
+import uvicorn
+from serving import HALF, RIGHT, run, set_up
+from starlette.testclient import TestClient
+
+from autograder.service import people
+
+SAME = {"Sec-Fetch-Site": "same-origin"}
+HOSTILE = "</pre><script>document.title='acted'</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def teacher(room, tmp_path) -> str:
+    """An instructor's token."""
+    assert run("tokens", tmp_path / "teachers.csv", "--instructor", "ines").exit_code == 0
+    return (tmp_path / "teachers.csv").read_text().splitlines()[1].split(",")[2]
+
+
+def sign_in(room, token: str) -> TestClient:
+    """A browser that is signed in."""
+    browser = TestClient(room.client.app, raise_server_exceptions=False, base_url="https://testserver")
+    done = browser.post("/sign-in", data={"token": token}, headers=SAME, follow_redirects=False)
+    assert done.status_code == 303, done.text
+    return browser
+
+
+def proof(page: str) -> str:
+    return re.search(r'name="proof" value="(\w+)"', page)[1]
+
+
+def test_a_browser_is_signed_in_by_a_cookie_that_nobody_else_can_read(room):
+    asked = room.client.get("/", follow_redirects=False)
+    assert asked.status_code == 303 and asked.headers["location"] == "/sign-in"
+    browser = TestClient(room.client.app, base_url="https://testserver")
+    done = browser.post("/sign-in", data={"token": room.tokens["ada"]}, headers=SAME, follow_redirects=False)
+    cookie = done.headers["set-cookie"]
+    assert cookie.startswith("__Secure-autograder-session=") and room.tokens["ada"] not in cookie
+    assert {"HttpOnly", "Secure", "SameSite=lax", "Path=/"} <= set(cookie.split("; "))
+    assert "max-age=31536000" in done.headers["Strict-Transport-Security"]
+    page = browser.get("/")
+    assert "Your hand-ins" in page.text and "ada" in page.text and room.tokens["ada"] not in page.text
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "script-src 'sha256-" in policy
+    here = TestClient(room.client.app).post("/sign-in", data={"token": room.tokens["ada"]}, headers=SAME)
+    assert here.history[0].headers["set-cookie"].startswith("autograder-session=")  # on this machine, without https
+
+
+def test_a_token_that_is_no_good_is_told_in_a_line(room):
+    wrong = room.client.post("/sign-in", data={"token": "guessed"}, headers=SAME)
+    assert wrong.status_code == 401 and "does not know this token" in wrong.text and "set-cookie" not in wrong.headers
+    assert room.client.post("/sign-in", content=b"x" * 20_000, headers=SAME).status_code == 413
+
+
+def test_a_token_that_is_taken_back_ends_its_sessions(room, teacher, monkeypatch):
+    browser = sign_in(room, room.tokens["ada"])
+    assert "Your hand-ins" in browser.get("/").text
+    assert "no token from now on" in run("tokens", "--take-back", "--student", "ada").output
+    assert browser.get("/", follow_redirects=False).headers["location"] == "/sign-in"
+    assert room.send("ada", room.pack(**RIGHT)).status_code == 401
+    assert "'ada' has no token" in str(run("tokens", "--take-back", "--student", "ada").exception)
+    other, instructor = sign_in(room, room.tokens["ben"]), sign_in(room, teacher)
+    assert run("tokens", "--take-back", "--instructor", "ines").exit_code == 0
+    assert instructor.get("/", follow_redirects=False).status_code == 303
+    later = time.monotonic() + people.SECONDS + 1
+    monkeypatch.setattr(people.time, "monotonic", lambda: later)
+    assert other.get("/", follow_redirects=False).status_code == 303, "no session lasts for ever"
+
+
+def test_a_student_sees_their_own_alone(room, sandboxed):
+    ids = {s: room.send(s, room.pack(**HALF)).json()["id"] for s in ("ada", "ben")}
+    browser = sign_in(room, room.tokens["ada"])
+    page = browser.get("/").text
+    assert "It is being graded" in page and ids["ada"] in page and ids["ben"] not in page
+    room.grade()
+    page = browser.get("/").text
+    assert "2 of 3 points by its checks" in page and "this does not hold: assert halve(4) == 2" in page
+    for address in ("/chapters/01_numbers", "/chapters/01_numbers/insights"):
+        refused = browser.get(address)
+        assert refused.status_code == 403 and "for instructors" in refused.text
+    refused = browser.post("/chapters/01_numbers/feedback", data={"proof": proof(page)}, headers=SAME)
+    assert refused.status_code == 403 and not (room.course.root / "classroom/feedback").exists()
+
+
+@pytest.mark.parametrize("show", ["nothing", "points"])
+def test_a_page_shows_what_the_instructor_allows(room, sandboxed, show):
+    set_up(room.course, f"c.Service.show = {show!r}")
+    room.reload()
+    room.send("ada", room.pack(**HALF))
+    room.grade()
+    page = sign_in(room, room.tokens["ada"]).get("/").text
+    assert ("2 of 3 points" in page) == (show == "points") and "assert halve" not in page
+
+
+def test_feedback_is_given_back_and_read_by_whom_it_is_for(room, teacher, sandboxed):
+    for student in ("ada", "ben"):
+        room.send(student, room.pack(why=f"Written by {student}.", **HALF))
+    room.grade()
+    student, instructor = sign_in(room, room.tokens["ada"]), sign_in(room, teacher)
+    assert student.get("/feedback/01_numbers").status_code == 404
+    page = instructor.get("/chapters/01_numbers").text
+    done = instructor.post("/chapters/01_numbers/feedback", data={"proof": proof(page)}, headers=SAME)
+    assert done.status_code == 200 and "2 pages given back" in done.text
+    assert "/feedback/01_numbers" in student.get("/").text
+    mine = student.get("/feedback/01_numbers")
+    assert "Written by ada." in mine.text and "Written by ben." not in mine.text
+    assert "sandbox" in mine.headers["Content-Security-Policy"] and "script-src" not in mine.headers
+    for address in ("/feedback/../ben/01_numbers", "/feedback/%2e%2e%2fben", "/feedback/02_words"):
+        assert "Written by ben." not in student.get(address).text
+    assert instructor.get("/feedback/01_numbers").status_code == 404
+
+
+def test_an_instructor_sees_who_when_and_what_the_class_is_stuck_on(room, teacher, sandboxed):
+    answers = {"ada": HALF, "ben": RIGHT, "cem": {"double": "return -2 * x", "halve": "return x"}}
+    for student, answer in answers.items():
+        room.send(student, room.pack(**answer))
+    browser = sign_in(room, teacher)
+    assert "3 hand-ins wait for a verdict" in browser.get("/").text
+    room.grade()
+    room.client = TestClient(room.client.app)
+    site_page = ""
+    for _ in range(40):  # what is shown may be two seconds old
+        site_page = browser.get("/").text
+        if "Everything is graded" in site_page:
+            break
+        time.sleep(0.1)
+    assert "3 students in the class" in site_page and "Ada Lovelace" in site_page
+    stuck = re.findall(r"<h3><code>(\w+)</code></h3>.*?<strong>(\d) of (\d)</strong>", site_page, re.DOTALL)
+    assert stuck == [("halve", "2", "3"), ("double", "1", "3")]
+    table = browser.get("/chapters/01_numbers").text
+    assert "3 of 3 students handed in" in table and "2 of 3" in table and "3 of 3" in table
+    insights = browser.get("/chapters/01_numbers/insights")
+    assert "What the class got wrong" in insights.text and "sandbox" in insights.headers["Content-Security-Policy"]
+    assert browser.get("/chapters/02_words/insights").status_code == 404
+    headers = {"Authorization": f"Bearer {teacher}"}
+    refused = room.client.post("/api/hand-ins/01_numbers", content=room.pack(**RIGHT), headers=headers)
+    assert refused.status_code == 403 and "instructors hand nothing in" in refused.json()["error"]
+
+
+def test_a_form_of_another_page_does_nothing(room, teacher):
+    browser = sign_in(room, teacher)
+    good = proof(browser.get("/chapters/01_numbers").text)
+    other = proof(sign_in(room, teacher).get("/").text)
+    tried = [
+        ({"proof": good}, {"Sec-Fetch-Site": "cross-site"}),
+        ({"proof": good}, {"Sec-Fetch-Site": "same-site"}),
+        ({"proof": good}, {"Origin": "https://evil.example"}),
+        ({"proof": good}, {"Origin": "null"}),
+        ({"proof": good}, {}),
+        ({"proof": other}, SAME),
+        ({}, SAME),
+    ]
+    for address in ("/chapters/01_numbers/feedback", "/sign-out"):
+        for form, headers in tried:
+            assert browser.post(address, data=form, headers=headers).status_code == 403
+        assert browser.get(address).status_code == 405 or address != "/sign-out"
+    assert (
+        browser.post("/sign-in", data={"token": teacher}, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    )
+    assert "The class now" in browser.get("/").text, "still signed in"
+    out = browser.post("/sign-out", data={"proof": good}, headers={"Origin": "https://testserver"})
+    assert out.status_code == 200 and browser.get("/", follow_redirects=False).status_code == 303
+
+
+# In a browser.
+
+playwright = pytest.importorskip("playwright.sync_api")
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+CHROMIUM = shutil.which("chromium")
+in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium")
+
+
+@pytest.fixture
+def address(room):
+    """The pages, where a browser reaches them."""
+    options = {"log_level": "warning", "port": 0, "lifespan": "off"}
+    server = uvicorn.Server(uvicorn.Config(room.client.app, **options))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    server.should_exit = True
+    thread.join(10)
+
+
+@in_chromium
+def test_pages_are_read_by_everybody_and_show_what_is_new(room, teacher, address, sandboxed, tmp_path):
+    """Keyboard alone, on a phone and on a screen; what a student wrote never acts."""
+    shots = os.environ.get("SCREENSHOTS")
+    hostile = {"double": f'raise ValueError("{HOSTILE}")', "halve": "return x", "why": HOSTILE}
+    room.send("ben", room.pack(**hostile))
+    room.grade()
+    assert run("feedback", "01").exit_code == 0
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        for token, width, scheme in ((room.tokens["ben"], 390, "dark"), (teacher, 1280, "light")):
+            room.send("ben", room.pack(note=f"hostile, {scheme}", **hostile))
+            room.grade()
+            context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            page = context.new_page()
+            problems = []
+            page.on("console", lambda said, to=problems: to.append(said.text) if said.type == "error" else None)
+            page.on("dialog", lambda dialog, to=problems: to.append(dialog.message))
+            page.goto(address)
+            page.wait_for_selector("#token:focus")
+            page.keyboard.type(token)
+            page.keyboard.press("Enter")
+            page.wait_for_selector("main[data-again]")
+            addresses = [address, f"{address}feedback/01_numbers"]
+            if token == teacher:
+                addresses = [address, f"{address}chapters/01_numbers", f"{address}chapters/01_numbers/insights"]
+            for number, one in enumerate(addresses):
+                page.goto(one)
+                page.wait_for_load_state("networkidle")
+                assert page.evaluate("document.scrollingElement.scrollWidth") <= width, one
+                assert "acted" not in page.title() and page.locator("img").count() == 0
+                if shots:
+                    page.screenshot(path=f"{shots}/{scheme}-{number}.png", full_page=True)
+                if "feedback" not in one and "insights" not in one:  # in their sandbox no script runs
+                    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+                    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+                    assert [(f["id"], f["nodes"][0]["html"]) for f in found] == []
+            page.goto(address)
+            details = page.locator("details[id]").first
+            details.evaluate("(one) => (one.open = true)")
+            details.locator("summary").focus()
+            room.send("ben", room.pack(note=scheme, double="return 2 * x", halve="return x / 2"))
+            room.grade()
+            told = "3 of 3 points by its checks" if token != teacher else "Nothing: no verdict"
+            page.wait_for_function("(told) => document.querySelector('main').innerText.includes(told)", arg=told)
+            if token != teacher:
+                assert page.evaluate("document.activeElement.tagName") == "SUMMARY", "the place is kept"
+            page.get_by_role("button", name="Sign out").press("Enter")
+            page.wait_for_selector("text=Signed out")
+            assert problems == []
+            context.close()
+        browser.close()
