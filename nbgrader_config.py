@@ -14,7 +14,6 @@ root = Path(__file__).resolve().parent
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 # Folders. A chapter is an assignment: `solutions/01_…/` is released to `notebooks/01_…/`.
-c.CourseDirectory.course_id = "attention"
 c.CourseDirectory.root = str(root)
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "notebooks"
@@ -25,6 +24,8 @@ try:
 except CourseError as error:
     sys.exit(f"nbgrader_config.py: {error}")
 classroom.mkdir(exist_ok=True)
+# nbgrader's exchange, and a JupyterHub's groups, tell classes apart by this.
+c.CourseDirectory.course_id = f"attention-{name}" if name else "attention"
 for kind in ("submitted", "autograded", "feedback"):
     c.CourseDirectory[f"{kind}_directory"] = str(classroom.relative_to(root) / kind)
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".autograder.json"]
