@@ -71,7 +71,7 @@ class CausalSelfAttention(Mistake):
     CACHE_CUT_OFF = "no gradient reaches the earlier positions through the cache: no `.detach()`, no `.data`"
     NOT_SCALED = "the scores are not divided by the root of a head's features"
     ALL_FEATURES = (
-        "the scores are divided by too much: by the root of a head's features, and once (`query_key_weights` does it)"
+        "the scores are divided by too much: once, by the root of a head's features (`query_key_weights` does it)"
     )
     ONE_HEAD = "one head does the work of all: split into heads"
     MIXED_BY_VIEW = "the heads are mixed up: `view` cuts positions where it should cut features; transpose afterwards"
@@ -151,6 +151,7 @@ class sample_next(Mistake):
     ONE_FOR_ALL = "one random number decides for several rows: draw one for each"
     NO_GENERATOR = "two draws with generators of the same seed differ: pass `generator` on"
     SEEDED_ANEW = "generators of different seeds give the same tokens: draw from `generator`, do not seed anew"
+    SEEDED_AGAIN = "a generator that was drawn from begins anew: draw from `generator` itself, not from its first seed"
     FIXED_SEED = "without a generator two draws give the same tokens: there is a fixed seed inside"
 
 
