@@ -4,7 +4,9 @@
 
 A real `autograder serve` on loopback, with a course and a class of its own in a temporary folder; each student's pack
 is sent once, at a moment drawn evenly from the S seconds, by N threads. Memory is the proportional set size of the
-server, and of the process that grades with all that it starts; their peaks are of different moments.
+server, and of the process that grades with all that it starts; their peaks are of different moments. Meanwhile an
+instructor's page is loaded every two seconds. With --seconds 600 it is ten minutes of steady hand-ins: memory in the
+second and in the last quarter tells whether it grows.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
+import requests
 
 from autograder.course import example_class
 from autograder.course.curriculum import Chapter, Course, find_course
@@ -41,6 +44,8 @@ def set_up(course: Course, root: Path, students: int) -> dict[str, str]:
     (root / "students.csv").write_text("id\n" + "".join(f"s{number:04}\n" for number in range(students)))
     for command in (["students", "add", "students.csv"], ["tokens", "tokens.csv"]):
         subprocess.run([*AUTOGRADER, *command], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    command = ["tokens", "teacher.csv", "--instructor", "ines"]
+    subprocess.run([*AUTOGRADER, *command], cwd=root, check=True, stdout=subprocess.DEVNULL)
     rows = [row.split(",") for row in (root / "tokens.csv").read_text().splitlines()[1:]]
     return {student: token for student, _, token in rows}
 
@@ -54,11 +59,28 @@ def pack(course: Course, chapter: Chapter, kind: str, student: str) -> bytes:
     return content.getvalue()
 
 
-def watch(pid: int, done: threading.Event, peaks: dict[str, float]) -> None:
-    """Keep the largest memory in MB, of the server and of what it started."""
+def watch(pid: int, done: threading.Event, sizes: dict[str, list[float]]) -> None:
+    """Keep the memory in MB, of the server and of what it started, twice a second."""
     while not done.wait(0.5):
         for name, processes in (("server", [pid]), ("grading", [p.pid for p in _below(pid)])):
-            peaks[name] = max(peaks.get(name, 0.0), sum(map(_size, processes)))
+            sizes[name].append(sum(map(_size, processes)))
+
+
+def look(address: str, token: str, done: threading.Event, waits: list[float]) -> None:
+    """Load the instructor's page again and again; how long each took, in seconds."""
+    browser = requests.Session()
+    browser.post(f"{address}/sign-in", {"token": token}, headers={"Sec-Fetch-Site": "same-origin"})
+    while not done.wait(2):
+        begin = time.monotonic()
+        page = browser.get(f"{address}/")
+        waits.append(time.monotonic() - begin)
+        assert "The class now" in page.text, page.text
+
+
+def _quarter(sizes: list[float], number: int) -> float:
+    """The median of one quarter of the measurements."""
+    length = len(sizes) // 4
+    return statistics.median(sizes[(number - 1) * length : number * length])
 
 
 def _below(pid: int) -> list[psutil.Process]:
@@ -91,12 +113,14 @@ def main() -> None:
         texts = {kind: pack(course, chapter, kind, "s") for kind in KINDS}
         command = [*AUTOGRADER, "serve", "--port", "0"]
         server = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        done, peaks = threading.Event(), {}
+        done, sizes, pages = threading.Event(), {"server": [], "grading": []}, []
         try:
             said = server.stdout.readline()
-            address = sending._read_address(re.search(r"http://\S+(?=;)", said)[0])
-            watching = threading.Thread(target=watch, args=(server.pid, done, peaks))
-            watching.start()
+            url = re.search(r"http://\S+(?=;)", said)[0]
+            address = sending._read_address(url)
+            teacher = (root / "teacher.csv").read_text().split(",")[-1].strip()
+            threading.Thread(target=watch, args=(server.pid, done, sizes), daemon=True).start()
+            threading.Thread(target=look, args=(url, teacher, done, pages), daemon=True).start()
             begin = time.monotonic()
             draws = random.Random(0)
             moments = {student: begin + draws.uniform(0, options.seconds) for student in tokens}
@@ -128,7 +152,10 @@ def main() -> None:
         print(f"{len(waits)} students handed in {chapter.folder} within {handed_in:.0f} s, {options.clients} at once")
         print(f"receipt: p50 {p50:.0f} ms, p99 {p99:.0f} ms, longest {1000 * waits[-1]:.0f} ms")
         print(f"all graded after {graded:.0f} s, {60 * len(waits) / graded:.0f} a minute")
-        print(f"peak memory: server {peaks['server']:.0f} MB, grading {peaks['grading']:.0f} MB")
+        print(f"instructor's page: p50 {1000 * statistics.median(pages):.0f} ms, longest {1000 * max(pages):.0f} ms")
+        for name, one in sizes.items():
+            quarters = f"{_quarter(one, 2):.0f} in the second quarter, {_quarter(one, 4):.0f} in the last"
+            print(f"memory of {name}: peak {max(one):.0f} MB; {quarters}")
 
 
 if __name__ == "__main__":
