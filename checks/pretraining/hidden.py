@@ -388,6 +388,7 @@ def _check_rates(function: Callable, sizes: tuple[int, int, list[str]], rate: fl
         known.DIVIDED: [rate / decay**k for k in below],
         known.LINEAR: [rate * (1 - (1 - decay) * k) for k in below],
         known.STEP_TWICE: [rate * decay ** (2 * k) for k in below],
+        known.BLOCKS_TURNED: [rate * decay**k for k in (0, 0, *range(depth, 0, -1), depth + 1)],
         known.LAST_BLOCK: [rate * decay ** max(k - 1, 0) for k in below],
         known.EMBEDDING: [rate * decay ** min(k, depth) for k in below],
         known.EMBEDDING_HIGH: [rate * decay ** (k % (depth + 1)) for k in below],

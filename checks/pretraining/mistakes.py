@@ -77,6 +77,7 @@ class layer_rates(Mistake):
     HEAD = "the head's rate is not `rate`"
     ALL_ALIKE = "all rates are equal: each layer has `decay` times that of the one above"
     UPSIDE_DOWN = "the rates fall from the bottom to the top: the head has the highest"
+    BLOCKS_TURNED = "the blocks are counted from the bottom: the last one is the highest, right below the head"
     LAST_BLOCK = "the last block has the head's rate: it is a layer below"
     EMBEDDING = "the embedding has the rate of the first block: it is a layer below"
     EMBEDDING_HIGH = "the embedding has the head's rate: it is the lowest layer"

@@ -295,6 +295,7 @@ def layer_rates(function: Callable) -> None:
         known.DIVIDED: (1, 1, 2, 4, 8),
         known.LINEAR: (1, 1, 1 / 2, 0, -1 / 2),
         known.STEP_TWICE: (1, 1, 1 / 4, 1 / 16, 1 / 64),
+        known.BLOCKS_TURNED: (1, 1, 1 / 4, 1 / 2, 1 / 8),
         known.LAST_BLOCK: (1, 1, 1, 1 / 2, 1 / 4),
         known.EMBEDDING: (1, 1, 1 / 2, 1 / 4, 1 / 4),
         known.EMBEDDING_HIGH: (1, 1, 1 / 2, 1 / 4, 1),
@@ -315,6 +316,11 @@ def learning_names(module):
 def is_linear(module):
     """Whether something is an `nn.Linear`, and whether it has a bias."""
     return [isinstance(module, nn.Linear), getattr(module, "bias", None) is not None]
+
+
+def dtype_of(layer):
+    """What a layer's weight is made of; nothing if it has none."""
+    return str(layer.weight.dtype) if hasattr(layer, "weight") else ""
 
 
 def expect_frozen(cls: Callable, module: nn.Module) -> None:
@@ -381,6 +387,8 @@ def expect_merged(
     expect(merged is not None, Common.NO_RETURN, "`merged()`")
     layer, has_bias = place(is_linear, beside=cls)(merged)
     expect(layer, known.MERGED_NO_LAYER)
+    dtype, what = place(dtype_of, beside=cls)(merged), "the weight of the layer of `merged()`"
+    expect(dtype in ("", str(x.dtype)), Common.WRONG_DTYPE, what, expected=str(x.dtype), got=dtype)
     expect_close(call(merged, x), right, "what the layer of `merged()` gives", rivals, x.dtype, tolerance)
     expect(bias or not has_bias, known.BIAS_MADE_UP)
     with torch.no_grad():
