@@ -583,6 +583,8 @@ def _rivals_found(read: _Texts, tested: _Texts, n: int, share: float) -> dict[Mi
         known.SHARE_FIXED: some(lambda hits, of: hits >= 0.5 * of),
         known.N_FIXED: some(enough, 8),
         known.WORDS: some(enough, 1),
+        # Of the letters a, aa and aaa a bag may be found as often as a joined text.
+        known.JOINED: some(enough, read=[_joined(t, n) for t in read], tested=[_joined(t, n) for t in tested], n=1),
         known.UNORDERED: some(enough, 1, read=bags(read), tested=bags(tested)),
         known.ACROSS: some(enough, read=[[token for text in read for token in text]]),
         known.TURNED_ROUND: turned,
@@ -592,7 +594,6 @@ def _rivals_found(read: _Texts, tested: _Texts, n: int, share: float) -> dict[Mi
         known.ONE_SOURCE: one_source,
         known.WHOLE: lambda: [i for i, text in enumerate(tested) if list(text) in [list(r) for r in read]],
         known.STRIDE: strided,
-        known.JOINED: some(enough, read=[_joined(t, n) for t in read], tested=[_joined(t, n) for t in tested], n=1),
     }
 
 
