@@ -125,7 +125,8 @@ def _zip(**files: bytes) -> bytes:
         (_zip(a__ipynb=b" " * (20 * 2**20 + 1)), "larger than 20 MB"),
         (_zip(**{f"n{number}": b"" for number in range(101)}), "more than 100 files"),
     ],
-    ids=["text", "nothing", "none", "two", "words", "deep", "a list", "another's", "large", "many"],  # archives hold the time
+    # Not by their bytes, in which the time stands.
+    ids=["text", "nothing", "none", "two", "words", "deep", "a list", "another's", "large", "many"],
 )
 def test_what_is_no_notebook_is_refused_in_one_line(room, content, says):
     refused = room.send("ada", content)
