@@ -47,8 +47,8 @@ from autograder.verdict import FAULT_OF_THE_COURSE, Credit, Failure, Finding, Gr
 from autograder.wire.protocol import torch
 from autograder.wire.proxy import Link, Shared, WorkerLost
 
-# A notebook of a course in this layout switches its loader on by this import, which has nothing to do in a worker.
 _NOT_IMPORTED = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'|No module named '([\w.]+)'")
+# A notebook of a course in this layout switches its loader on by this import, which has nothing to do in a worker.
 _LOADER = dict.fromkeys(("autograder", "autograder.course", "autograder.course.imports"), "")
 
 
