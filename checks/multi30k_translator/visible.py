@@ -385,7 +385,10 @@ def corpus_bleu(function: Callable) -> None:
     }
     _expect_bleu(function, longer, right, value, wrong, "with three words too many, two of them repeated")
     both = 100 * (15 / 16 * 12 / 14 * 9 / 12 * 6 / 10) ** (1 / 4)
-    each = {known.BY_SENTENCE: lambda: 50 * (1 + math.prod(precisions) ** (1 / 4))}
+    each = {
+        known.BY_SENTENCE: lambda: 50 * (1 + math.prod(precisions) ** (1 / 4)),
+        known.JOINED: lambda: 100 * (15 / 16 * 13 / 15 * 11 / 14 * 9 / 13) ** (1 / 4),
+    }
     expect_number(call(function, [other, right], [right, right]), both, "the BLEU of two sentences", each)
     value = call(function, [["cat"]], [right])
     expect_number(value, 0, "the BLEU without a match", otherwise=known.SMALL_FOR_ZERO)
@@ -442,10 +445,10 @@ def learn_merges(function: Callable) -> None:
     }  # fmt: skip
     expect_merges(value, expected, "her (4), here (2), there (3)", wrong)
     expect(words == {"her": 4, "here": 2, "there": 3}, known.CHANGED)
+    two = len(call(function, words, 2))
+    told = {"asked": "count 2", "expected": 2, "got": two}
+    expect(two == 2, known.TOO_FEW if two < 2 else known.TOO_MANY, "the number of merges", **told)
     often = {"banana": 2, "low": 3, "net": 1, "new": 1, "ned": 1}
     told_apart = {known.WORD_ONCE: [("n", "e")], known.PAIR_ONCE: [("l", "o")]}
     shown = "banana (2), low (3), net, new and ned (1 each)"
     expect_merges(call(function, often, 1), [("a", "n")], shown, told_apart)
-    two = len(call(function, words, 2))
-    told = {"asked": "count 2", "expected": 2, "got": two}
-    expect(two == 2, known.TOO_FEW if two < 2 else known.TOO_MANY, "the number of merges", **told)
