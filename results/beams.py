@@ -12,7 +12,6 @@ reference begins, and translations by length and by how rare their German words 
 
 import argparse
 import os
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from typing import Any
 import numpy as np
 import spacy
 import torch
-from report import clocks, write_comparison, write_rows, write_run
+from report import clocks, full_data, write_comparison, write_rows, write_run
 from sacrebleu.metrics import BLEU, CHRF, TER
 from torch import Tensor
 
 from attention_course.bleu import TOKENS, bleu_counts, bleu_difference, bleu_interval, bleu_of
-from attention_course.data import EOS, PAD, SOS, caption_lines, cut_english, cut_german, data_root
+from attention_course.data import EOS, PAD, SOS, caption_lines, cut_english, cut_german
 
 os.chdir(
     Path(__file__).resolve().parent.parent / "solutions" / "10_multi30k_translator"
@@ -282,9 +281,7 @@ def main() -> None:
     parser.add_argument("--shown", action="store_true", help="write the translations that chapter 10 shows")
     parser.add_argument("--told", action="store_true", help="score guesses after true beginnings, lengths, rare words")
     given = parser.parse_args()
-    root = data_root("multi30k")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("multi30k")
     if given.shown:
         write_shown(root, Path("captions.json"))
         return

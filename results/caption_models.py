@@ -26,12 +26,12 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 from intervals import paired_difference
-from report import clocks, precision_of, read_runs, run_path, watched, write_comparison, write_run
+from report import clocks, full_data, precision_of, read_runs, run_path, watched, write_comparison, write_run
 from subwords import EOS, PAD, SOS, train_subwords
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from attention_course.data import caption_lines, data_root
+from attention_course.data import caption_lines
 from attention_course.training import mixed_precision, save
 
 HERE = Path(__file__).resolve().parent
@@ -367,9 +367,7 @@ def main() -> None:
     parser.add_argument("--compare", action="store_true", help="compare the small models with the modern one")
     parser.add_argument("--checkpoint", action="store_true", help="write the files that chapter 11 reads")
     given = parser.parse_args()
-    root = data_root("multi30k")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("multi30k")
     torch.set_flush_denormal(True)
     data = load_data(root)
     if given.compare:

@@ -15,9 +15,9 @@ from types import ModuleType
 import torch
 from imdb import right_of
 from pretraining import HERE, load_pieces, load_rows
-from report import read_answers
+from report import full_data, read_answers
 
-from attention_course.data import cache_folder, data_root
+from attention_course.data import cache_folder
 from autograder.course.imports import ChapterLoader
 
 
@@ -33,9 +33,7 @@ def chapter_12() -> ModuleType:
 
 def main() -> None:
     """Search, and compare accuracies."""
-    root = data_root("imdb")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("imdb")
     pieces, contaminated = load_pieces(root), chapter_12().contaminated
     labelled, unlabelled, tested = (
         [row.tolist() for row in load_rows(root, pieces, *which)[0]]

@@ -13,6 +13,7 @@ reading that was stopped goes on.
 
 import argparse
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -27,16 +28,15 @@ from pretraining import (
     first_state,
     load_pieces,
     load_rows,
-    new_body,
     pack,
     read_on,
     state_path,
     to_read,
 )
 from quick import keep_freed_memory
-from reading import HELD_OUT, TUNING, ReviewClassifier, ask, draw, judge_frozen
-from report import clocks, precision_of, write_run
-from subwords import EOS, PAD
+from reading import HELD_OUT, TUNING, ask, draw, first_model, judge_frozen
+from report import clocks, full_data, precision_of, write_run
+from subwords import EOS
 
 from attention_course.bodies import load_export
 from attention_course.data import caption_lines, data_root
@@ -56,6 +56,7 @@ RECIPE = READING | {"blocks_in_a_batch": 8}
 PART = 16
 
 
+@lru_cache(maxsize=1)  # it is read, and then its frequencies are asked for
 def texts_of(text: str, root: Path, pieces: bytes) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """What is read, by its name in `TEXTS`, and texts of the same kind that the loss is measured on."""
     if text == "captions":
@@ -104,9 +105,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.set_flush_denormal(True)
-    root = data_root("imdb")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("imdb")
     keep_freed_memory()
     rows, about = load_rows(root, load_pieces(root), "train")
     held = about["numbers"] > (1 - HELD_OUT) * about["numbers"].max()
@@ -122,9 +121,7 @@ def main() -> None:
             state = first_state("masked", SIZES, seed=0)
         else:
             state = read_anew(text, given.tokens * 1e6, root)
-        body = new_body(state["objective"], state["sizes"])
-        body.load_state_dict(state["weights"])
-        model = ReviewClassifier(body, state["sizes"]["dim"], 2, PAD)
+        model = first_model("frozen", state, TUNING)
         if text in TEXTS:
             loss, alone = state["history"][-1][3], unigram_loss(text, root)
             print(f"{text}: loss {loss:.2f}, of frequencies alone {alone:.2f}", flush=True)

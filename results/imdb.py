@@ -38,6 +38,7 @@ from report import (
     clocks,
     cost_so_far,
     cost_together,
+    full_data,
     parse_settings,
     precision_of,
     read_answers,
@@ -54,7 +55,6 @@ from torchtext import data
 
 from attention_course.data import (
     cache_folder,
-    data_root,
     hold_out_films,
     load_reviews,
     review_batches,
@@ -509,9 +509,7 @@ def main() -> None:
         parser.error("settings are chosen with --validate")
     other = parse_settings(given.set)
     torch.set_num_threads(given.threads)
-    root = data_root("imdb")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("imdb")
     keep_freed_memory()
     text, label = review_fields()
     last = ABLATION_LEN if given.ablate else MAX_LEN

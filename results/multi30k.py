@@ -34,6 +34,7 @@ from report import (
     clocks,
     cost_so_far,
     cost_together,
+    full_data,
     parse_settings,
     precision_of,
     read_answers,
@@ -56,7 +57,6 @@ from attention_course.data import (
     caption_fields,
     caption_lines,
     cut_english,
-    data_root,
     load_captions,
 )
 from attention_course.training import keep_training, load_state, mixed_precision, save, share_of
@@ -730,9 +730,7 @@ def main() -> None:
     if given.set and not given.validate:
         parser.error("--set goes with --validate: what is kept has the settings of this file")
     changes = parse_settings(given.set)
-    root = data_root("multi30k")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("multi30k")
     if given.checkpoint:
         write_checkpoint(given.checkpoint, root, Path.cwd())
         return

@@ -9,15 +9,14 @@ A run on record is not run again: delete its file in `results/runs/` for that.
 
 import itertools
 import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
 import sentencepiece
-from report import clocks, run_path, write_run
+from report import clocks, full_data, run_path, write_run
 from subwords import EOS, PAD, SOS, train_subwords
 
-from attention_course.data import caption_lines, data_root
+from attention_course.data import caption_lines
 
 EXPERIMENT = "A language model of English captions (Multi30k)"
 METRIC = "Perplexity of the 1,014 validation captions, the end of each included: lower is better"
@@ -107,9 +106,7 @@ def negative_log_likelihood(
 
 def main() -> None:
     """Measure n-grams of each order."""
-    root = data_root("multi30k")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("multi30k")
     lines = {name: caption_lines(root, f"{name}.en") for name in ("train", "val")}
     subwords = sentencepiece.SentencePieceProcessor(model_proto=train_subwords(lines["train"], PIECES))
     train, valid = ([[SOS, *row, EOS] for row in subwords.encode(lines[name])] for name in ("train", "val"))

@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 import sentencepiece
 import torch
-from report import clocks, parse_settings
+from report import clocks, full_data, parse_settings
 from subwords import EOS, MASK, PAD, SOS, UNK, train_subwords
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention_course.bodies import load_export
-from attention_course.data import cache_folder, data_root, read_reviews
+from attention_course.data import cache_folder, read_reviews
 from attention_course.training import keep_training, load_state, mixed_precision, save
 
 HERE, STARTED_IN = Path(__file__).resolve().parent, Path.cwd()
@@ -422,9 +422,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.set_flush_denormal(True)
-    root = data_root("imdb")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("imdb")
     keep_freed_memory()
     settings, name = READING | parse_settings(given.set), given.name or given.objective
     path = state_path(root, name)

@@ -22,7 +22,7 @@ import torch
 from imdb import REGRESSIONS, right_of, run_regression, scored, write_difference
 from pretraining import STARTED_IN, Body, load_pieces, load_rows, new_body, state_path
 from quick import keep_freed_memory
-from report import clocks, parse_settings, precision_of, read_answers, run_path, watched, write_run
+from report import clocks, full_data, parse_settings, precision_of, read_answers, run_path, watched, write_run
 from sklearn.linear_model import LogisticRegression
 from subwords import PAD
 from torch import Tensor, nn
@@ -30,7 +30,7 @@ from torch.nn import functional as F
 from torchtext import data
 
 from attention_course.bodies import load_export
-from attention_course.data import cache_folder, data_root, load_reviews, review_fields
+from attention_course.data import cache_folder, load_reviews, review_fields
 from attention_course.training import mixed_precision, save
 
 EXPERIMENT = "Film reviews (IMDB), judged after reading"
@@ -300,9 +300,7 @@ def main() -> None:
         parser.error("settings are chosen with --validate")
     torch.set_num_threads(given.threads)
     torch.set_flush_denormal(True)
-    root = data_root("imdb")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("imdb")
     keep_freed_memory()
     answers = cache_folder(root) / ("answers-reading-validation" if given.validate else "answers-reading")
     if given.body:

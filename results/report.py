@@ -25,6 +25,8 @@ from pathlib import Path
 
 import torch
 
+from attention_course.data import data_root
+
 RUNS = Path(__file__).resolve().parent / "runs"
 TARGET = Path(__file__).resolve().parent.parent / "RESULTS.md"
 SAME = ("model", "parameters", "epochs", "precision")  # but for the seed, the same run
@@ -36,6 +38,14 @@ programs that wanted a core in the last quarter of an hour, this one included. Â
 [low, high] is the 95 % interval that comes from the choice of test examples; of several seeds, the mean of theirs.
 """
 SHOWN = ("experiment", "data", "metric", "values", *SAME, "seed", "seconds", "processor_seconds", "load")
+
+
+def full_data(name: str) -> Path:
+    """Where the full data of that name are; ends the script in one line where there is only the sample."""
+    root = data_root(name)
+    if root.name != "full":
+        sys.exit("error: the full data are not there: python data/download.py")
+    return root
 
 
 def read_runs(folder: Path = RUNS) -> list[dict]:

@@ -18,17 +18,16 @@ import numpy as np
 import scipy.sparse
 import torch
 from imdb import REGRESSIONS, right_of, scored, write_difference
-from pretraining import HERE, STARTED_IN, load_rows, new_body
+from pretraining import HERE, STARTED_IN, load_rows
 from quick import keep_freed_memory
-from reading import EXPERIMENT, HELD_OUT, METRIC, TUNING, ReviewClassifier, ask, draw, judge_frozen
+from reading import EXPERIMENT, HELD_OUT, METRIC, TUNING, ask, draw, first_model, judge_frozen
 from reading import WAYS as READING_WAYS
-from report import clocks, parse_settings, write_run
+from report import clocks, full_data, parse_settings, write_run
 from sklearn.linear_model import LogisticRegression
-from subwords import PAD
 from torch import Tensor
 
 from attention_course.bodies import load_export
-from attention_course.data import cache_folder, data_root, load_reviews, review_fields
+from attention_course.data import cache_folder, load_reviews, review_fields
 from attention_course.training import save
 from attention_course.words import LogCountRatios, log_count_ratios
 
@@ -61,9 +60,7 @@ def read_all(root: Path, state: dict, split: str) -> np.ndarray:
     """What a frozen body says of each labelled review of a split, `(reviews, dim)`; cached."""
     path = cache_folder(root) / f"reading-said-{split}-{state['tokens']}.pt"
     if not path.exists():
-        body = new_body(state["objective"], state["sizes"])
-        body.load_state_dict(state["weights"])
-        model = ReviewClassifier(body, state["sizes"]["dim"], 2, PAD)
+        model = first_model("frozen", state, TUNING)
         rows, _ = load_rows(root, state["pieces"], split)
         save(ask(model.summary, model, rows, TUNING).half(), path)
     return torch.load(path, weights_only=True).float().numpy()
@@ -123,9 +120,7 @@ def main() -> None:
     settings = SETTINGS | parse_settings(given.set)
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    root = data_root("imdb")
-    if root.name != "full":
-        sys.exit("error: the full data are not there: python data/download.py")
+    root = full_data("imdb")
     keep_freed_memory()
     state = load_export(STARTED_IN / given.body)
     train, test = load_reviews(root, *review_fields())

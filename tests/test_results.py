@@ -221,6 +221,7 @@ def test_bleu_from_counts_is_bleu():
 
 TRANSLATORS = """
 import tempfile, torch, multi30k
+from attention_course.data import data_root
 from pathlib import Path
 from stopping import equal_states, interrupted
 from torch import nn
@@ -261,7 +262,7 @@ state = {"model": {}, "averaged": averaged.state_dict()}
 assert set(multi30k.finished_weights(state)) == set(model.state_dict())
 
 # Merges are left out anew with each seed, and put together the text is the same.
-root = multi30k.data_root("multi30k").parent / "sample"
+root = data_root("multi30k").parent / "sample"
 captions = multi30k.Captions(root, {"units": "subwords", "vocabulary": 600})
 one, same, other = (captions.training_examples(0.3, seed, None) for seed in (1, 1, 2))
 assert [e.src for e in one] == [e.src for e in same] != [e.src for e in other]
@@ -296,11 +297,12 @@ with tempfile.TemporaryDirectory() as folder:
 CLASSIFIERS = """
 import tempfile, torch, imdb
 from pathlib import Path
+from attention_course.data import data_root
 from stopping import equal_states, interrupted
 
 # Stopped in its second epoch and gone on with, a training ends bit for bit where it ends without a stop.
 text, label = imdb.review_fields()
-reviews, _ = imdb.load_reviews(imdb.data_root("imdb").parent / "sample", text, label)
+reviews, _ = imdb.load_reviews(data_root("imdb").parent / "sample", text, label)
 reviews = imdb.ends(reviews, 32)
 text.build_vocab(reviews, max_size=500)
 settings = imdb.NETWORKS["grams"] | {"epochs": 2, "dim": 8, "word_dropout": 0.5, "dropout": 0.1}
