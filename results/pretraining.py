@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import sentencepiece
 import torch
-from report import clocks, full_data, parse_settings
+from report import STARTED_IN, clocks, full_data, parse_settings
 from subwords import EOS, MASK, PAD, SOS, UNK, train_subwords
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -37,7 +37,7 @@ from attention_course.bodies import load_export
 from attention_course.data import cache_folder, read_reviews
 from attention_course.training import keep_training, load_state, mixed_precision, save
 
-HERE, STARTED_IN = Path(__file__).resolve().parent, Path.cwd()
+HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "07_imdb_classification")  # where chapters find each other
 
 import autograder.course.imports  # noqa: E402, F401, I001

@@ -20,9 +20,19 @@ from pathlib import Path
 import numpy as np
 import torch
 from imdb import REGRESSIONS, right_of, run_regression, scored, write_difference
-from pretraining import STARTED_IN, Body, load_pieces, load_rows, new_body, state_path
+from pretraining import Body, load_pieces, load_rows, new_body, state_path
 from quick import keep_freed_memory
-from report import clocks, full_data, parse_settings, precision_of, read_answers, run_path, watched, write_run
+from report import (
+    STARTED_IN,
+    clocks,
+    full_data,
+    parse_settings,
+    precision_of,
+    read_answers,
+    run_path,
+    watched,
+    write_run,
+)
 from sklearn.linear_model import LogisticRegression
 from subwords import PAD
 from torch import Tensor, nn

@@ -27,6 +27,7 @@ import torch
 
 from attention_course.data import data_root
 
+STARTED_IN = Path.cwd()  # the scripts go to a chapter's folder after this import; paths they are given count from here
 RUNS = Path(__file__).resolve().parent / "runs"
 TARGET = Path(__file__).resolve().parent.parent / "RESULTS.md"
 SAME = ("model", "parameters", "epochs", "precision")  # but for the seed, the same run

@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse
 import torch
 from imdb import REGRESSIONS, right_of, scored, write_difference
-from pretraining import HERE, STARTED_IN, load_rows
+from pretraining import HERE, load_rows
 from quick import keep_freed_memory
 from reading import EXPERIMENT, HELD_OUT, METRIC, TUNING, ask, draw, first_model, judge_frozen
 from reading import WAYS as READING_WAYS
-from report import clocks, full_data, parse_settings, write_run
+from report import STARTED_IN, clocks, full_data, parse_settings, write_run
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
