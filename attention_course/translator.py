@@ -198,8 +198,11 @@ def word_vectors(words: list[str]) -> Tensor:
     return shipped.embedding[[pieces[0] for pieces in numbers]].clone()
 
 
-def whole_words() -> list[str]:
-    """The words that are single pieces, German and English, in the order of the vocabulary: the common ones first."""
+def word_starts() -> list[str]:
+    """The pieces with which a word begins, German and English, in the order of the vocabulary.
+
+    Most of them are whole words; some only ever begin longer ones.
+    """
     shipped = load_translator()
     pieces = [shipped.pieces.id_to_piece(number) for number in range(len(shipped.pieces))]
     return [piece[1:] for piece in pieces if piece.startswith("▁") and piece[1:].isalpha()]

@@ -147,8 +147,8 @@ def test_the_translator_leans_to_what_it_writes(chapter_10):
         assert swayed < leaning
 
 
-def test_vectors_of_whole_words(chapter_10):
-    words = translator.whole_words()
+def test_vectors_of_word_starts(chapter_10):
+    words = translator.word_starts()
     assert len(words) > 1000 and {"Tor", "Ball", "goal"} <= set(words)
     assert translator.word_vectors(["Tor", "goal"]).shape == (2, 128)
     with pytest.raises(ValueError, match="pieces"):

@@ -31,6 +31,16 @@ def controls(out):
     return {line.split(":")[0].strip(): numbers(line.split(":")[1]) for line in out["looks-control"].splitlines()}
 
 
+def ends(out, name):
+    """Where the three groups of points are, six numbers."""
+    return numbers(next(line for line in out["drift-control"].splitlines() if line.startswith(name)))
+
+
+def pairs(values):
+    """The same numbers, two by two."""
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
 CLAIMS = [
     Claim("exp", "The scores cancel, the sum is zero", lambda out: "inf" in out["divide-by-sum"]),
     Claim("overflow", "The computer says `nan`", lambda out: "nan" in out["shift"]),
@@ -61,6 +71,22 @@ CLAIMS = [
             <= {"blue", "pink", "orange", "purple", "black", "white", "brown", "tan", "gray"}
             and set(fits(out, "average-words", "two")[3:])
             <= {"several", "many", "few", "some", "five", "six", "another", "both", "Two", "Three", "Four", "multiple"}
+        ),
+    ),
+    Claim(
+        "average-words-reading",
+        "*red* alone finds other colours, too",
+        lambda out: (
+            set(fits(out, "average-words", "red alone"))
+            <= {"red", "yellow", "green", "blue", "pink", "orange", "purple", "black", "white"}
+        ),
+    ),
+    Claim(
+        "average-words-reading",
+        "is nearly as long as a colour, the mean of *red*, *street* and *two* has lost a third",
+        lambda out: (
+            (lengths := numbers(out["average-words"]))[1] > 0.8 * lengths[0]
+            and 0.3 < 1 - lengths[5] / lengths[4] < 0.37
         ),
     ),
     Claim(
@@ -118,15 +144,16 @@ CLAIMS = [
     ),
     Claim(
         "looks-control-reading",
-        "The order of these four stays the same at all three temperatures",
-        lambda out: all(
-            row == sorted(row, reverse=True)
-            for row in (
-                controls(out)["temperature 0.5"],
-                controls(out)["temperature 4"],
-                [shares(out)[k] for k in ("the word itself", "the subject", "the subject's article", "its article")],
-            )
+        "At 16 the subject is in front, ahead of *Tor* itself",
+        lambda out: (
+            all((row := controls(out)[f"temperature {t}"]) == sorted(row, reverse=True) for t in ("0.5", "4"))
+            and max(row := controls(out)["temperature 16"]) == row[1] > row[0]
         ),
+    ),
+    Claim(
+        "looks-control-reading",
+        "The article of *Tor* is the last of these four each time",
+        lambda out: all(min(row) == row[3] for row in controls(out).values()),
     ),
     Claim(
         "real-loud-reading",
@@ -135,11 +162,35 @@ CLAIMS = [
     ),
     Claim(
         "real-loud-reading",
-        "Only a few of the words fit another word better than they fit themselves, and those are quiet ones",
+        "Only fifty fit another one better than they fit themselves, and those are quiet",
         lambda out: (
-            numbers(out["real-loud"])[3] < 0.1 * numbers(out["real-loud"])[4]
-            and numbers(out["real-loud"])[5] < 0.75 * numbers(out["real-loud"])[2]
+            numbers(out["real-loud"])[3] == 50 and numbers(out["real-loud"])[5] < 0.75 * numbers(out["real-loud"])[2]
         ),
+    ),
+    Claim(
+        "real-loud-reading",
+        "*Gogg*, *coff*, *Leut* are beginnings",
+        lambda out: {"gogg", "coff", "Leut"} <= set(re.findall(r"\w+", out["real-loud"])),
+    ),
+    Claim(
+        "drift-control-reading",
+        "Without loudness they end close to their centres",
+        lambda out: (
+            all(
+                abs(a - b) < 0.25 for a, b in zip(ends(out, "at the start"), ends(out, "without loudness"), strict=True)
+            )
+            and all(  # along its own direction each group ends further out
+                a * c + b * d > 1.1 * (a * a + b * b)
+                for (a, b), (c, d) in zip(
+                    pairs(ends(out, "at the start")), pairs(ends(out, "after three steps")), strict=True
+                )
+            )
+        ),
+    ),
+    Claim(
+        "drift-control-reading",
+        "Divided by three, everything ends in a single point",
+        lambda out: len(set(pairs(ends(out, "divided by three")))) == 1,
     ),
     Claim(
         "implicit-reading",
