@@ -15,6 +15,7 @@ class batch_dot(Mistake):
     B_UNUSED = "b is not used"
     SIGN_LOST = "a sign is lost"
     B_SUMMED = "each row of a meets the sum of all rows of b: row i of a should meet row i of b only"
+    SUMMED_FIRST = "the numbers of each vector are summed before they are multiplied: multiply first, then sum"
     TWO_DIMENSIONS = "it is right for tables `(B, d)` only: there may be any number of dimensions before the last"
     SQUEEZED = "`squeeze()` without a dimension removes every size of 1, the batch too: name the dimension"
 

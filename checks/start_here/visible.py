@@ -70,6 +70,7 @@ def batch_dot(function: Callable) -> None:
         m.batch_dot.B_UNUSED: [5.0, 25.0, 1.0],
         m.batch_dot.SIGN_LOST: [4.0, 6.0, 3.0],
         m.batch_dot.B_SUMMED: [17.0, 43.0, -4.0],
+        m.batch_dot.SUMMED_FIRST: [9.0, 14.0, -8.0],
     }
     mistakes = {mistake: lambda values=values: torch.tensor(values) for mistake, values in wrong.items()}
     expect_close(dots, right, "batch_dot(a, b)", mistakes)

@@ -25,6 +25,7 @@ class window_weights(Mistake):
     DIVIDED_BY_WIDTH = "every row is divided by `width`: at the beginning there are fewer positions"
     ONE_TOO_MANY = "the window holds `width` positions *besides* its own"
     ONE_TOO_FEW = "the window holds one position too few"
+    OWN_LEFT_OUT = "the window leaves out its own position: output i takes from i, too"
     COLUMNS = "the columns sum to 1, but the rows should"
     TRANSPOSED = "the matrix is transposed: it should have a row for each output"
     NOT_KEPT = (

@@ -96,6 +96,7 @@ def window_weights(function: Callable) -> None:
         m.window_weights.COLUMNS: [[half, 0, 0, 0], [half, half, 0, 0], [0, half, half, 0], [0, 0, half, 1]],
         m.window_weights.NOT_KEPT: [[1, 0, 0, 0], [1, half, 0, 0], [0, half, half, 0], [0, 0, half, half]],
         m.window_weights.ONE_TOO_FEW: torch.eye(4).tolist(),
+        m.window_weights.OWN_LEFT_OUT: [[0, 0, 0, 0], [1, 0, 0, 0], [half, half, 0, 0], [0, half, half, 0]],
         m.window_weights.TRANSPOSED: expected.mT.tolist(),
         m.window_weights.NOT_DIVIDED: [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]],
         m.window_weights.WIDTH_IGNORED: [[1, 0, 0, 0], [half, half, 0, 0], [third] * 3 + [0], [1 / 4] * 4],

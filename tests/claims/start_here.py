@@ -2,7 +2,8 @@
 
 import re
 
-from attention_course.ambiguous import ambiguous
+from attention_course.ambiguous import ambiguous, meaning_in
+from autograder.course.curriculum import find_course
 from claims import Claim
 
 
@@ -45,6 +46,15 @@ def became(outputs: dict[str, str], cell: str) -> dict[tuple[str, str], tuple[in
 
 def meanings_stay(outputs: dict[str, str]) -> bool:
     return all("goal" in first and "gate" in second for first, second in sentences(outputs, "exchange-control"))
+
+
+def in_captions(words: str) -> list[str | None]:
+    """The meanings of Tor in the training captions with these words; none where the full data is not there."""
+    german, english = (find_course().root / f"data/full/multi30k/train.{language}" for language in ("de", "en"))
+    if not german.is_file():
+        return []
+    pairs = zip(*(file.read_text(encoding="utf-8").splitlines() for file in (german, english)), strict=True)
+    return [meaning_in(caption, "Tor") for text, caption in pairs if re.search(rf"\b{words}\b", text)]
 
 
 CLAIMS = [
@@ -172,13 +182,13 @@ CLAIMS = [
     ),
     Claim(
         "attention-question",
-        "They are larger: 36 of 130 goals become gates, and 103 of 130 gates become goals",
-        lambda o: "36 of 130 become a gate, 103 of 130 become a goal" in o["same-place"],
+        "They are larger: 40 of 151 goals become gates, and 106 of 151 gates become goals",
+        lambda o: "40 of 151 become a gate, 106 of 151 become a goal" in o["same-place"],
     ),
     Claim(
         "attention-question",
-        "in all 130 pairs the two vectors begin equal and move apart with each layer",
-        lambda o: "130 of 130 pairs" in o["same-place-growth"],
+        "in all 151 pairs the two vectors begin equal and move apart with each layer",
+        lambda o: "151 of 151 pairs" in o["same-place-growth"],
     ),
     Claim(
         "article-reading",
@@ -189,6 +199,11 @@ CLAIMS = [
         "article-reading",
         "for with *diesem* none does, and with *seinem* six do",
         lambda o: "diesem: 0 of 15" in o["article-run"] and "seinem: 6 of 15" in o["article-run"],
+    ),
+    Claim(
+        "article-reading",
+        "four have *dem Tor*, a goal in all four,\nand six have *einem Tor*, a gate in all six",
+        lambda _: in_captions("dem Tor") in ([], 4 * ["goal"]) and in_captions("einem Tor") in ([], 6 * ["gate"]),
     ),
     Claim("article-reading", "Backwards it is 3 of 9", lambda o: "3 of 9 goals become a gate" in o["article-run"]),
     Claim(
