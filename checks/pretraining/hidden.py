@@ -92,7 +92,7 @@ def check_pack(function: Callable) -> None:
 _VOCABULARIES = ((200, 300, 900, 4), (300, 150, 700, 7), (1, 40_000, 800, 1), (40_000, 1, 600, 12))
 # Replaced tokens in places of one row that are the same by chance, of hundreds of pairs in a vocabulary of thousands.
 _FEW = 8
-# Calls whose chosen tokens are dealt the same numbers of fates in fewer than 1 of 10^15 runs.
+# Calls in which as many are chosen, or have one fate, in fewer than 1 of 10^15 runs.
 _DEALT = 16
 
 
@@ -255,7 +255,7 @@ def _neighbours(lots: Tensor, kept: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _check_dealing(function: Callable) -> None:
-    """How many become `mask_id` differs from call to call; with a share of 1 all are chosen."""
+    """How many are chosen, and become `mask_id`, differs from call to call; with a share of 1 all are chosen."""
     known, tokens = m.mask_tokens, randint(5, 5000, (10, 10))
     drawn = [expect_two(call(function, tokens, 2, 5000, [4, 2, 0, 1, 3], 1.0)) for _ in range(_DEALT)]
     expect(
@@ -265,6 +265,10 @@ def _check_dealing(function: Callable) -> None:
     counts = [int((inputs == 2).sum()) for inputs, _ in drawn]
     told = {"expected": "different numbers, about 80", "got": f"{counts[0]} in each of {_DEALT} calls"}
     expect(len(set(counts)) > 1, known.DEALT, "those of 100 tokens that become `mask_id`", **told)
+    halves = [expect_two(call(function, tokens, 2, 5000, [4, 2, 0, 1, 3], 0.5)) for _ in range(_DEALT)]
+    counts = [int(chosen.sum()) for _, chosen in halves]
+    told = {"expected": "different numbers, about 50", "got": f"{counts[0]} in each of {_DEALT} calls"}
+    expect(len(set(counts)) > 1, known.ALWAYS_AS_MANY, "those of 100 tokens that are chosen", **told)
 
 
 def _check_generator(function: Callable) -> None:

@@ -182,6 +182,7 @@ def ReviewClassifier(cls: Callable) -> None:
         known.LAST_POSITION: read[:, -1],
         known.LARGEST: read.masked_fill(~kept, -torch.inf).amax(1),
         known.SUM: total,
+        known.TURNED_ROUND: _mean_of(read, tokens == 3),
         known.PAD_IS_1: _mean_of(read, tokens != 1),
         known.PAD_IS_0: _mean_of(read, tokens != 0),
     }.items():
@@ -274,11 +275,13 @@ def expect_groups(
 
     if fits(rates):
         return
-    off = {layer(name) for name in names if not _same(got[name], rates[layer(name)])}
-    alone = known.NORM if off == {1} else known.HEAD if 0 in off else Unexplained.NUMBER
-    likely = next((mistake for mistake, row in rivals.items() if fits(row)), alone)
-    worst = next(name for name in names if layer(name) == min(off))
-    complain(likely, f"the rate of `{worst}`", asked=asked, expected=rates[min(off)], got=got[worst])
+    off = [name for name in names if not _same(got[name], rates[layer(name)])]
+    layers = {layer(name) for name in off}
+    inner = all(".norm." in name and _same(got[name], rates[0]) for name in off) and min(layers) > 1
+    alone = known.NORM if layers == {1} else known.HEAD if 0 in layers else Unexplained.NUMBER
+    likely = next((mistake for mistake, row in rivals.items() if fits(row)), known.INNER_NORMS if inner else alone)
+    worst = min(off, key=layer)
+    complain(likely, f"the rate of `{worst}`", asked=asked, expected=rates[layer(worst)], got=got[worst])
 
 
 def _same(one: float, other: float) -> bool:
