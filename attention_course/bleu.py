@@ -43,23 +43,17 @@ def bleu_difference(metric: BLEU, one: np.ndarray, other: np.ndarray) -> list[fl
     return [round(float(value), 2) for value in (whole, *np.percentile(differences, [2.5, 97.5]))]
 
 
-def bleu_growth(
-    metric: BLEU, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray]
-) -> list[float]:
-    """By how much a difference grows from one set of sentences to another, and its 95 % interval.
+def bleu_samples(metric: BLEU, one: np.ndarray, other: np.ndarray, seed: int = 0) -> np.ndarray:
+    """BLEU of two systems on the same sentences: first as they are, then in each sample of them.
 
     Args:
         metric: whose BLEU.
-        before: the counts of two systems on one set of sentences, which they share in every sample.
-        after: the same on another set, whose sentences are drawn on their own.
+        one: what BLEU adds up over the sentences for one system, `(N, 10)`.
+        other: the same for the other system.
+        seed: of the draws; sets of sentences that are to be drawn on their own get seeds of their own.
 
     Returns:
-        `[growth, low, high]`, in BLEU.
+        `(SAMPLES + 1, 2)`.
     """
-    gains = []
-    for seed, (one, other) in enumerate((before, after)):
-        drawn = draws(len(one), seed)
-        pairs = [(one.sum(axis=0), other.sum(axis=0)), *zip(drawn @ one, drawn @ other, strict=True)]
-        gains.append(np.array([bleu_of(metric, a) - bleu_of(metric, b) for a, b in pairs]))
-    whole, *samples = gains[1] - gains[0]
-    return [round(float(value), 2) for value in (whole, *np.percentile(samples, [2.5, 97.5]))]
+    drawn = np.vstack([np.ones(len(one), dtype=int), draws(len(one), seed)])
+    return np.array([[bleu_of(metric, sums) for sums in pair] for pair in zip(drawn @ one, drawn @ other, strict=True)])

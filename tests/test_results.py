@@ -14,7 +14,7 @@ import torch
 from sacrebleu.metrics import BLEU
 from scripts import run_code
 
-from attention_course.bleu import bleu_counts, bleu_difference, bleu_growth, bleu_interval, bleu_of
+from attention_course.bleu import bleu_counts, bleu_difference, bleu_interval, bleu_of, bleu_samples
 from attention_course.words import LogCountRatios, word_vectors
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -215,8 +215,11 @@ def test_bleu_from_counts_is_bleu():
     assert 0 < low <= difference <= high
     low, high = bleu_interval(metric, other)
     assert low < metric.corpus_score(worse, [references]).score < high
-    growth, low, high = bleu_growth(metric, (other, other), (one, other))
-    assert growth == difference and low <= growth <= high  # on the first set there is no difference at all
+    both = bleu_samples(metric, one, other)
+    gains = both[:, 0] - both[:, 1]
+    low, high = np.percentile(gains[1:], [2.5, 97.5])
+    assert [round(float(value), 2) for value in (gains[0], low, high)] == bleu_difference(metric, one, other)
+    assert (bleu_samples(metric, one, other, seed=1)[1:] != both[1:]).any()
 
 
 TRANSLATORS = """
