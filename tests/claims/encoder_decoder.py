@@ -128,6 +128,17 @@ CLAIMS = [
         "most of the excess is gone",
         lambda o: first_losses(o)[2] - first_losses(o)[0] < 0.5 * (first_losses(o)[1] - first_losses(o)[0]),
     ),
-    Claim("heart-reading", "All eight, word for word", lambda o: all_right(o["write-run"])),
+    Claim("heart-idea", "All eight, word for word", lambda o: all_right(o["write-run"])),
+    Claim("heart-idea", "the pad row is still zero", lambda o: numbers(o["pad-row-stays"]) == [0.0]),
+    Claim(
+        "heart-reading",
+        "it writes one caption of\nthe eight",
+        lambda o: "no cross-attention" in o["heart-broken"] and o["heart-broken"].rstrip().endswith(" 1 of 8 right"),
+    ),
+    Claim(
+        "heart-reading",
+        "The one whose encoder layers do nothing is as good as the whole model",
+        lambda o: o["heart-broken"].splitlines()[0].endswith(" 8 of 8 right"),
+    ),
     Claim("peeking-reading", "it stammers", lambda o: o["peeking-writes"].count("WRONG") >= 5),
 ]
