@@ -212,7 +212,7 @@ def _layer_result(layer: nn.Module, x: Tensor, *more: Tensor) -> Tensor:
 
 
 @visible(
-    "one layer by hand: what each attention looks at and with which mask, three norms, three residuals",
+    "one layer by hand: what each attention looks at, with which mask, first and last norm, three residuals",
     graded="other cases, dtypes and parameters",
 )
 def DecoderLayer(cls: Callable) -> None:

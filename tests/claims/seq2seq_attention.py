@@ -186,7 +186,7 @@ CLAIMS = [
     ),
     Claim(
         "real-by-length-reading",
-        "In shares at six: on the longer side the part of the BLEU that goes with the attention is larger by 7 to 15",
+        "In shares at six: on the longer side the part of the BLEU that is lost without attention is larger by 7 to 15",
         lambda o: (
             [row[4] > 0 for row in growths(o)] == 6 * [True] + 2 * [False]
             and (round(min(row[3] for row in growths(o)[:6])), round(growths(o)[0][3])) == (7, 15)
