@@ -211,18 +211,10 @@ CLAIMS = [
     ),
     Claim(
         "curve-reading",
-        "LoRA comes last each time",
+        "they lie within two points of each other, less than between the draws of one of them",
         lambda o: all(
-            accuracy(o, "has read, LoRA", n)
-            < min(accuracy(o, f"has read, {way}", n) for way in ("tuned whole", "frozen"))
-            for n in LABELS
-        ),
-    ),
-    Claim(
-        "curve-reading",
-        "their order changes with the number of labels",
-        lambda o: (
-            len({accuracy(o, "has read, frozen", n) > accuracy(o, "has read, tuned whole", n) for n in LABELS}) == 2
+            max(said) - min(said) <= 2
+            for said in ([accuracy(o, f"has read, {way}", n) for way in READ] for n in LABELS)
         ),
     ),
     Claim(
@@ -362,7 +354,7 @@ CLAIMS = [
     Claim("real-reading", "the tuned one by 9.46 [9.03, 9.87]", lambda _: ahead(NGRAMS, 100) == [9.46, 9.03, 9.87]),
     Claim(
         "real-reading",
-        "with 100 by nothing, −0.16 [−0.41, +0.09]",
+        "with 100 none, −0.16 [−0.41, +0.09]",
         lambda _: ahead(FROZEN, 100) == [-0.16, -0.41, 0.09],
     ),
     Claim(
