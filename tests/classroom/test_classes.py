@@ -83,6 +83,10 @@ def test_a_forgotten_class_is_asked_for(course, table):
     run("students", "add", table("id", "ada"), "--class", "monday")
     assert refusal("grade", "01").endswith("; or say which class with --class: monday")
     assert "say which" not in refusal("grade", "01", "--class", "monday")
+    assert refusal("due", "01", "2027-01-15").endswith("say which with --class: monday")
+    assert "2027-01-15" in run("due", "01", "2027-01-15", "--class", "monday").output
+    run("students", "add", table("id", "ben"))
+    assert "2027-01-16" in run("due", "01", "2027-01-16").output  # there is a class without a name, too
 
 
 @pytest.mark.usefixtures("sandboxed")
