@@ -80,6 +80,9 @@ def test_two_classes_keep_apart_what_they_have_under_the_same_names(course, hand
 
 def test_a_forgotten_class_is_asked_for(course, table):
     assert "--class" not in refusal("grade", "01")
+    (course.root / "classroom/example").mkdir(parents=True)
+    assert "2027-01-14" in run("due", "01", "2027-01-14").output
+    shutil.rmtree(course.root / "classroom/example")
     run("students", "add", table("id", "ada"), "--class", "monday")
     assert refusal("grade", "01").endswith("; or say which class with --class: monday")
     assert "say which" not in refusal("grade", "01", "--class", "monday")
