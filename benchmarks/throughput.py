@@ -34,6 +34,8 @@ c.CourseDirectory.release_directory = "notebooks"
 c.CourseDirectory.submitted_directory = "classroom/submitted"
 c.CourseDirectory.autograded_directory = "classroom/autograded"
 c.CourseDirectory.course_id = "attention"
+# On a busy machine a kernel may take longer to start and to answer than nbgrader waits; it would give up.
+c.Execute.startup_timeout = c.Execute.timeout = c.Execute.iopub_timeout = 600
 """
 
 

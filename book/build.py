@@ -149,8 +149,8 @@ def write_texts(site: Path) -> None:
     """Write the texts that the search quotes, as a script, since a page from a file may not read other pages.
 
     Args:
-        site: the pages; the script, in its static files, has for each a list of pairs: the id of a section, and its
-            text without its subsections and without what is folded.
+        site: the pages; the script, in its static files, has for each a list of pairs: the id of a section or of a term
+            in the glossary, and its text without what has a pair of its own and without what is folded.
     """
     texts = {page.relative_to(site).as_posix(): _sections(page) for page in sorted(site.glob("**/*.html"))}
     packed = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
@@ -163,8 +163,15 @@ def _sections(page: Path) -> list[tuple[str, str]]:
         unseen.decompose()
     for box in soup.select("dt, dd, td, th, li, p"):
         box.append(" ")  # or its last word would run into what follows
+    terms = [
+        (str(term["id"]), f"{term.get_text()} {term.find_next_sibling('dd').get_text()}")
+        for term in soup.select("dl.glossary dt[id]")
+    ]
+    for told in soup.select("dl.glossary"):
+        told.decompose()
     inner_first = [section.extract() for section in reversed(soup.select("article section"))]
-    return [(str(section.get("id")), " ".join(section.get_text().split())) for section in reversed(inner_first)]
+    parts = [(str(section.get("id")), section.get_text()) for section in reversed(inner_first)]
+    return [(name, " ".join(text.split())) for name, text in [*parts, *terms]]
 
 
 def figure_place(figure: str, data: dict, alt: str, still: str = "") -> str:

@@ -261,7 +261,40 @@ def test_the_search_quotes_from_files_and_nothing_that_is_folded(site, browser):
         result.first.locator(".context .highlighted", has_text="average").first.wait_for()
         page.locator(".search-summary", has_text="Search finished").wait_for()
         assert page.locator("#search-results li").count() == page.locator("#search-results li .context").count()
+
+        page.set_viewport_size({"width": 390, "height": 900})
+        for query in ("cross-attention", "softmax"):  # a term of the glossary; long code
+            page.goto(f"{(site / 'search.html').as_uri()}?q={query}")
+            page.locator(f"#search-results li:has([href$='#term-{query}']) .context").wait_for()
+            page.locator(".search-summary", has_text="Search finished").wait_for()
+            assert page.locator("#search-results li").count() == page.locator("#search-results li .context").count()
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
         assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("index.html", 390),
+        ("chapters/03_queries_keys_values/queries_keys_values.html", 1280),
+        ("search.html?q=softmax", 1280),
+    ],
+)
+def test_whatever_the_tab_key_reaches_shows_it(site, browser, name, width):
+    with browser.new_context(offline=True, viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        page.goto(f"{site.as_uri()}/{name}")
+        if name == "index.html":
+            page.locator(".live-english button").first.wait_for(timeout=60_000)  # the translator has come, too
+        page.add_style_tag(content="* { transition: none !important }")
+        reached = []
+        for _ in range(1000):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate(UNSEEN))
+            if reached[-1] is None:
+                break
+        assert len(reached) > 20 and reached.pop() is None
+        assert [text for text in reached if text] == []
 
 
 # Whether all that scrolls sideways can be reached by keys, which takes the page a moment after a change of its size.
@@ -308,6 +341,17 @@ FAINT = """() => {
         if (contrast < 4.5) faint.push(`${contrast.toFixed(2)} ${element.className}: ${text.data.trim().slice(0, 40)}`);
     }
     return faint;
+}"""
+# What has the focus, if it is not seen that it has; None at the end of the page.
+UNSEEN = """() => {
+    const element = document.activeElement;
+    if (element === null || element === document.body) return null;
+    const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element.closest(".bd-search") ?? element);
+    const ring = (outlineStyle !== "none" && outlineWidth !== "0px") || boxShadow !== "none";
+    const box = element.getBoundingClientRect();
+    const there = box.width > 1 && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+    return ring && there && element.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+        ? "" : element.outerHTML.slice(0, 200);
 }"""
 # The words of the page that stand in solutions, checks and hints only.
 FOLDED_ONLY = """() => {

@@ -83,7 +83,7 @@ def _answer(notebook: Path, exercise: str) -> str:
 
 def _comment(book: Gradebook, chapter: Chapter, exercise: str, student: str) -> str | None:
     try:
-        return book.find_comment(exercise, chapter.module, chapter.folder, student).comment
+        return book.find_comment(exercise, chapter.module, chapter.folder, student).manual_comment  # not nbgrader's own
     except MissingEntry:
         return None
 
@@ -95,7 +95,8 @@ def read_marks(course: Course, chapter: Chapter, exercise: str, table: Path) -> 
         course: the course, with its solutions.
         chapter: where the exercise stands.
         exercise: its name.
-        table: as `write_answers` wrote it; a row without points is left as it is.
+        table: as `write_answers` wrote it; a row without points is left as it is, and so is the mark that an answer has
+            without anybody's doing if the row says the same.
 
     Returns:
         How many marks were given.
@@ -123,16 +124,17 @@ def read_marks(course: Course, chapter: Chapter, exercise: str, table: Path) -> 
             except MissingEntry:
                 raise CourseError(f"{table}, line {number}: {student!r} handed in no {chapter.folder}") from None
             try:
-                grade.manual_score = float(points.replace(",", "."))
+                score = float(points.replace(",", "."))
             except ValueError:
                 raise CourseError(f"{table}, line {number}: {points!r} is no number") from None
-            if not 0 <= grade.manual_score <= most:
+            if not 0 <= score <= most:
                 raise CourseError(f"{table}, line {number}: {points} points of {most:g}")
-            grade.needs_manual_grade = False
+            if grade.needs_manual_grade or grade.manual_score is not None or score != grade.score:
+                grade.manual_score, grade.needs_manual_grade = score, False
+                given += 1
             told = (row["comment"] or "").strip()
             comment = book.find_comment(exercise, chapter.module, chapter.folder, student)
-            if told != (comment.comment or ""):
+            if told != (comment.manual_comment or ""):
                 comment.manual_comment = told.removeprefix("'")
-            given += 1
         book.db.commit()
     return given

@@ -275,7 +275,8 @@ def hand_in(name: str | None = None, chapter: str | None = None, *, repair: bool
         )
         told, done = plain_lines(ran.stdout + ran.stderr), ran.returncode == 0
     colour = "#1a7f37" if done else "#b35900"
-    page = f'<pre role="status" style="border-left:.4em solid {colour};padding-left:.6em">{html.escape(told)}</pre>'
+    style = f"border-left:.4em solid {colour};padding-left:.6em;white-space:pre-wrap;word-break:normal"
+    page = f'<pre role="status" style="{style};overflow-wrap:anywhere">{html.escape(told)}</pre>'
     display({"text/html": page, "text/plain": told}, raw=True)
 
 

@@ -13,7 +13,7 @@ from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.course import gradebook
-from autograder.course.curriculum import Chapter, Course, CourseError, begin_class
+from autograder.course.curriculum import Chapter, Course, CourseError, begin_class, classes
 from autograder.course.files import replace_table
 from autograder.course.generate import synchronise
 from autograder.course.owner import is_folder_name
@@ -185,6 +185,9 @@ def set_due(course: Course, chapter: Chapter, text: str | None) -> str:
     nbgrader = gradebook.configure(course)
     synchronise(nbgrader, chapter)
     with gradebook.open_gradebook(nbgrader) as book:
+        begun = [name for name in classes(course.root) if name != "example"]  # which `make grade` leaves
+        if begun and not course.class_name and not book.students:
+            raise CourseError(f"whose due date? Nobody is in this class: say which with --class: {', '.join(begun)}")
         assignment = book.find_assignment(chapter.folder)
         if text is not None:
             assignment.duedate = when.replace(tzinfo=None) if when else None  # as nbgrader keeps it

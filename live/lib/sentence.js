@@ -10,7 +10,7 @@ const MOST_WORDS = 60;
 const ENGLISH =
   listed(`the a of and is are his he she it with on to at by from for has have its that their them they there this
   these through up down out into while which wearing standing walking sitting two three some other near as my your you we not be
-  been were do does what where how`);
+  been were do does what where how hello yes`);
 const GERMAN =
   listed(`der das den dem des ein eine einen einem einer eines und oder ist sind mit auf im zu zum zur von vom vor für
   über unter bei beim aus nach durch gegen um ins sich nicht kein keine er sie es ich du wir ihr wie auch haben wird werden sein

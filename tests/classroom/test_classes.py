@@ -80,9 +80,16 @@ def test_two_classes_keep_apart_what_they_have_under_the_same_names(course, hand
 
 def test_a_forgotten_class_is_asked_for(course, table):
     assert "--class" not in refusal("grade", "01")
+    (course.root / "classroom/example").mkdir(parents=True)
+    assert "2027-01-14" in run("due", "01", "2027-01-14").output
+    shutil.rmtree(course.root / "classroom/example")
     run("students", "add", table("id", "ada"), "--class", "monday")
     assert refusal("grade", "01").endswith("; or say which class with --class: monday")
     assert "say which" not in refusal("grade", "01", "--class", "monday")
+    assert refusal("due", "01", "2027-01-15").endswith("say which with --class: monday")
+    assert "2027-01-15" in run("due", "01", "2027-01-15", "--class", "monday").output
+    run("students", "add", table("id", "ben"))
+    assert "2027-01-16" in run("due", "01", "2027-01-16").output  # there is a class without a name, too
 
 
 @pytest.mark.usefixtures("sandboxed")
