@@ -18,7 +18,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psutil
 import pytest
 import requests
 from cryptography import x509
@@ -502,11 +501,12 @@ def test_postgresql_is_away_while_hand_ins_come(room_on_postgresql, postgresql_s
             )
             time.sleep(0.5)
 
-    threads = [threading.Thread(target=hand_in, args=(student,)) for student in contents]
+    threads = [threading.Thread(target=hand_in, args=(student,), daemon=True) for student in contents]
     try:
         for thread in threads:
             thread.start()
         while not all(told.values()):
+            assert all(thread.is_alive() for thread in threads)
             time.sleep(0.01)
         control("stop")
         browser = requests.get(server.url, cookies={"autograder-session": "x"}, allow_redirects=False)
