@@ -102,7 +102,8 @@ def _unpack(course: Course, nbgrader: NbGrader, store: Engine, ones: list[Receiv
         try:
             content = read_pack(place_of(received, one), chapter, course.chapters)
         except (Refused, FileNotFoundError) as error:
-            told = {"ungradable": f"its pack cannot be read any more: {error}", "items": []}
+            why = str(error) if isinstance(error, Refused) else "it is gone"  # students read this, and no paths
+            told = {"ungradable": f"its pack cannot be read any more: {why}", "items": []}
             state.write_verdict(store, one, told, 0.0, 0.0, False)
             continue
         notebook = unpacked / f"{one.id}.ipynb"

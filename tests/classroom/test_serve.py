@@ -8,16 +8,20 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 import requests
 from cryptography import x509
@@ -32,10 +36,11 @@ from sqlalchemy.exc import OperationalError
 pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
 from serving import HALF, RIGHT, Room, Server, line_of, run, set_up, settle
 
-from autograder.course import batch, gradebook
+from autograder.course import batch, gradebook, spread
 from autograder.course.curriculum import CourseError
+from autograder.course.grade import Means
 from autograder.course.receipts import only_one
-from autograder.service import receive, sending, settings
+from autograder.service import grading, receive, sending, settings
 from autograder.service import store as state
 
 SECONDS_AWAY = float(os.environ.get("SECONDS_AWAY", "5"))  # that a database is stopped
@@ -335,8 +340,31 @@ def test_what_grading_cannot_take_is_told_and_holds_up_nobody(room, sandboxed):
     other = room.send("ben", room.pack(**RIGHT)).json()["id"]
     (room.course.root / f"classroom/received/ada/01_numbers/{id}.zip").unlink()
     assert room.grade() == 2 and room.grade() == 0
-    assert "cannot be read any more" in sending.show(room.look("ada", id)) and room.look("ben", other)["points"] == 3
+    shown = sending.show(room.look("ada", id))
+    assert "cannot be read any more: it is gone" in shown and "classroom" not in shown, "no path is shown"
+    assert room.look("ben", other)["points"] == 3
     assert room.mark("ada") is None
+
+
+def test_who_grades_where_is_nothing_for_students(room, sandboxed, monkeypatch):
+    id = room.send("ada", room.pack(**RIGHT)).json()["id"]
+
+    class Died:
+        def submit(self, *_: object, **__: object) -> Future:
+            died: Future = Future()
+            died.set_exception(RuntimeError("worker tls://10.0.0.7:40513 of ada died"))
+            return died
+
+        def nthreads(self) -> dict[str, int]:
+            return {"one": 1}
+
+    monkeypatch.setattr(spread, "_client", lambda *_: nullcontext(Died()))
+    nbgrader = gradebook.configure(room.course)
+    rules = settings.read_rules(room.course, nbgrader)
+    for _ in range(3):
+        grading.grade_waiting(room.course, nbgrader, room.store, rules, Means(workers=2, scheduler="tcp://10.0.0.7:1"))
+    told = room.look("ada", id)
+    assert told["ungradable"] == "the grading process died each time: RuntimeError"
 
 
 def test_a_hand_in_waits_while_somebody_grades(room, sandboxed):
@@ -575,6 +603,66 @@ def test_a_grading_process_that_dies_is_begun_again(room, sandboxed):
     settle(room, {"ada": id})
     assert "the grading process ended (-9) and is begun again" in server.stop()
     assert room.mark("ada") == 3
+
+
+def _workers_of(server: Server) -> list[psutil.Process]:
+    """The Dask workers on this machine of the process that grades."""
+    [grader] = psutil.Process(server.process.pid).children()
+    # process_iter leaves out what has ended meanwhile, as the processes of students' code do.
+    forked = [p for p in psutil.process_iter(["cmdline", "ppid"]) if "forkserver" in " ".join(p.info["cmdline"] or [])]
+    descendants = grader.children(recursive=True)
+    return [p for p in forked if p in descendants and p.info["ppid"] != grader.pid]
+
+
+@pytest.fixture
+def cluster(course) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """The address of a Dask scheduler, and two workers that nobody starts again."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    dask = str(Path(sys.executable).with_name("dask"))
+    with subprocess.Popen([dask, "scheduler", "--host", address, "--no-dashboard"]) as scheduler:
+        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        workers = [subprocess.Popen([dask, "worker", address, *options]) for _ in range(2)]
+        yield address, workers
+        for process in (*workers, scheduler):
+            process.kill()
+        for process in workers:
+            process.wait(30)
+
+
+@pytest.mark.parametrize("where", ["here", "on a cluster"])
+def test_the_hand_ins_of_a_killed_worker_are_graded_once(room, sandboxed, request, where):
+    set_up(room.course, "c.Service.tries = 100")
+    slow = {name: f"import time; time.sleep(0.3); {body}" for name, body in HALF.items()}
+    receipts = {}
+    for number in range(4):
+        for student in room.tokens:
+            receipts[room.send(student, room.pack(note=f"{number}", **slow)).json()["id"]] = student
+    options, workers = ["--workers", "2"], []
+    if where != "here":
+        address, workers = request.getfixturevalue("cluster")
+        options = ["--scheduler", address]
+    server = Server(room.course, *options)
+    try:
+        until = time.monotonic() + 300
+        while not (graded := sum(room.look(student, id)["graded"] for id, student in receipts.items())):
+            assert time.monotonic() < until, "nothing is graded"
+            time.sleep(0.02)
+        workers = workers or _workers_of(server)
+        assert graded < len(receipts) and len(workers) == 2
+        workers[0].kill()
+        for id, student in receipts.items():
+            settle(room, {student: id}, 300)
+    finally:
+        server.stop()
+    told = [room.look(student, id) for id, student in receipts.items()]
+    assert [one["points"] for one in told] == [2] * len(receipts)
+    with room.store.connect() as db:
+        assert db.scalar(text("SELECT count(*) FROM service_hand_in")) == len(receipts)
+    for student in room.tokens:
+        assert room.mark(student) == 2
+        assert sum(one["counts"] for one in told if one["student"] == student) == 1
 
 
 def test_a_chapter_that_is_away_for_a_moment_costs_nobody_a_verdict(room, sandboxed):
