@@ -241,7 +241,9 @@ def _verdict(address: SplitResult, token: str, id: str) -> str:
             return show(told)
         if time.monotonic() + pause > until:
             ahead = told.get("ahead")
-            return f"It is not graded yet{f', {ahead} came before it' if ahead else ''}: nothing more is to be done.\n"
+            before = f", {ahead} came before it" if ahead else ""
+            page = f"{_where(address)}{plain(address.path.rstrip('/'))}/"
+            return f"It is not graded yet{before}: nothing more is to be done, and {page} will show it.\n"
         time.sleep(pause)
         pause = min(3.0, pause * 1.5)
 

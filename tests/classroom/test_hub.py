@@ -46,7 +46,7 @@ c.JupyterHub.authenticator_class = "dummy"
 c.DummyAuthenticator.password = "secret"
 c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = {homes!r}
-c.Spawner.args = ["--allow-root", "--LabApp.news_url=None", "--LabApp.extension_manager=readonly"]
+c.Spawner.args = ["--allow-root"]
 c.Spawner.default_url = "/api"  # the test opens what it wants to see
 c.Spawner.http_timeout = c.Spawner.start_timeout = {patience}
 c.JupyterHub.hub_port = {hub}
