@@ -380,6 +380,14 @@ def test_pages_are_read_by_everybody_and_show_what_is_new(room, teacher, address
             page.wait_for_function("(told) => document.querySelector('main').innerText.includes(told)", arg=told)
             if token != teacher:
                 assert page.evaluate("document.activeElement.tagName") == "SUMMARY", "the place is kept"
+            assert problems == []
+            if token == teacher:  # whose page looks again after five seconds
+                page.route(address, lambda route: route.fulfill(status=503, body="trouble"))
+                page.wait_for_function("document.querySelector('#now').innerText.includes('has trouble now')")
+                assert "The class now" in page.inner_text("main"), "what was there stays"
+                page.unroute(address)
+                page.wait_for_function("document.querySelector('#now').innerText.startsWith('As of')")
+            problems.clear()  # the browser's word on the answer above
             page.get_by_role("button", name="Sign out").press("Enter")
             page.wait_for_selector("text=Signed out")
             assert problems == []
