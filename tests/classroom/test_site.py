@@ -383,10 +383,10 @@ def test_pages_are_read_by_everybody_and_show_what_is_new(room, teacher, address
             assert problems == []
             if token == teacher:  # whose page looks again after five seconds
                 page.route(address, lambda route: route.fulfill(status=503, body="trouble"))
-                page.wait_for_function("document.querySelector('#now').innerText.includes('has trouble now')")
+                page.wait_for_function("() => document.querySelector('#now').innerText.includes('has trouble now')")
                 assert "The class now" in page.inner_text("main"), "what was there stays"
                 page.unroute(address)
-                page.wait_for_function("document.querySelector('#now').innerText.startsWith('As of')")
+                page.wait_for_function("() => document.querySelector('#now').innerText.startsWith('As of')")
             problems.clear()  # the browser's word on the answer above
             page.get_by_role("button", name="Sign out").press("Enter")
             page.wait_for_selector("text=Signed out")
