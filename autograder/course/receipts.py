@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -84,13 +85,22 @@ def read_receipts(nbgrader: NbGrader, chapter: Chapter) -> Iterator[tuple[str, R
 
 def _read(kind: type, told: dict[str, Any]) -> Any:
     """A dataclass out of its dictionary, with those that it holds; what it does not know is left out."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{name: _value(hints[name], value) for name, value in told.items() if name in hints})
 
 
-def _value(hint: Any, value: Any) -> Any:
+# What does not change is worked out once: a class's page reads thousands of these.
+_hints = lru_cache(get_type_hints)
+
+
+@lru_cache
+def _dataclass_in(hint: Any) -> type | None:
     kinds = [one for one in (hint, *get_args(hint)) if isinstance(one, type)]
-    inside = next(filter(is_dataclass, kinds), None)
+    return next(filter(is_dataclass, kinds), None)
+
+
+def _value(hint: Any, value: Any) -> Any:
+    inside = _dataclass_in(hint)
     if isinstance(value, list):
         return [_value(inside, one) for one in value] if inside else value
     if inside and value is not None:

@@ -3,6 +3,7 @@
 Who somebody is, is said by their token alone. Whatever is refused is told in one line, as `{"error": …}`.
 """
 
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +22,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from autograder.course.curriculum import Chapter
+from autograder.plain import plain
 from autograder.service import receive, site, telling
 from autograder.service import store as state
 from autograder.service.receive import Refused
@@ -29,6 +31,8 @@ from autograder.service.site import Class
 __all__ = ["Class", "make_app"]
 
 _MOST_SECONDS = 120  # for a pack to come
+_MOST_TAKEN = 8  # packs at once: the others wait where they hold up no page
+_RECEIPT = re.compile("[0-9a-f]{16}")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -39,6 +43,7 @@ _HEADERS = {
 
 def make_app(served: Class) -> ASGIApp:
     """The application for one class."""
+    few = anyio.CapacityLimiter(_MOST_TAKEN)
 
     async def whoami(request: Request) -> Response:
         return JSONResponse({"student": await _student(request, served)})
@@ -61,7 +66,7 @@ def make_app(served: Class) -> ASGIApp:
         try:
             await _save(request, pack)
             take_in = partial(receive.take, served.store, served.received, student, chapter, served.course.chapters)
-            one, new = await run_sync(take_in, rules, pack)
+            one, new = await run_sync(take_in, rules, pack, limiter=few)
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(partial(pack.unlink, missing_ok=True))
@@ -69,7 +74,9 @@ def make_app(served: Class) -> ASGIApp:
 
     async def verdict(request: Request) -> Response:
         student = await _student(request, served)
-        one = await run_sync(state.find, served.store, student, request.path_params["id"])
+        id = request.path_params["id"]
+        # What is no receipt's never reaches the database, which may take offence at it.
+        one = await run_sync(state.find, served.store, student, id) if _RECEIPT.fullmatch(id) else None
         if one is None:
             raise Refused("there is no hand-in of yours with this receipt", 404)
         told = telling.receipt(one) | telling.verdict(one, served.rules_of(one.chapter))
@@ -169,7 +176,7 @@ def _http(request: Request, error: HTTPException) -> Response:
 
 def _failed(request: Request, error: Exception) -> Response:
     told = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, {request.url.path}: {type(error).__name__}: {error}"
-    print(f"autograder: {' '.join(told.split())[:500]}", flush=True)
+    print(f"autograder: {plain(' '.join(told.split()))[:500]}", flush=True)
     line = "something failed at the server: try again later; your file stays with you"
     if not _is_api(request):
         return site.refusal(request, line, 503, {})

@@ -102,7 +102,8 @@ def _unpack(course: Course, nbgrader: NbGrader, store: Engine, ones: list[Receiv
         try:
             content = read_pack(place_of(received, one), chapter, course.chapters)
         except (Refused, FileNotFoundError) as error:
-            told = {"ungradable": f"its pack cannot be read any more: {error}", "items": []}
+            why = str(error) if isinstance(error, Refused) else "it is gone"  # students read this, and no paths
+            told = {"ungradable": f"its pack cannot be read any more: {why}", "items": []}
             state.write_verdict(store, one, told, 0.0, 0.0, False)
             continue
         notebook = unpacked / f"{one.id}.ipynb"
@@ -174,11 +175,12 @@ def main() -> None:
     course = replace(find_course(Path(sys.argv[1])), class_name=told["class"])
     means = Means(told["workers"], told["scheduler"], told["unsafe"])
     nbgrader = gradebook.configure(course)
-    store, rules = state.open_store(nbgrader), read_rules(course, nbgrader)
+    rules, store = read_rules(course, nbgrader), None
     said = ""
     while True:
         wait = _LOOK_AGAIN
         try:
+            store = store or state.open_store(nbgrader)  # it may be away at first
             if grade_waiting(course, nbgrader, store, rules, means):
                 said = ""
         except Exception as error:  # somebody else grades, a full disk, a plugin's mistake: what waits goes on waiting

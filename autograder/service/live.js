@@ -18,6 +18,10 @@ async function look() {
     now.textContent = "The server does not answer; what stands here is of before.";
     return;
   }
+  if (answer.status >= 500) {
+    now.textContent = "The server has trouble now; what stands here is of before.";
+    return;
+  }
   if (!answer.ok) return location.reload();
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page.querySelector("main");

@@ -32,13 +32,18 @@ _MOST_BYTES = 20 * 2**20  # that a server takes
 _LONGEST_ANSWER = 4 * 2**20
 _TIMEOUT = 60  # seconds, for each answer
 _PAUSES = (1, 3, 8)  # seconds between tries
+_PATIENCE = (*_PAUSES, 20, 30, 30)  # as long as a server answers that it has trouble: its database may be back soon
 _WAIT = 45  # seconds for a verdict
 _CLOCK_MAY_BE_OFF = 120  # seconds, before it is said
 _SIGNS = {"passed": "✓", "not attempted": "–"}
 
 
 class _Away(Exception):
-    """The server cannot be reached, or has trouble of its own; it may help to try again."""
+    """The server cannot be reached; it may help to try again."""
+
+
+class _InTrouble(_Away):
+    """The server answers that it has trouble of its own."""
 
 
 def run(
@@ -185,7 +190,7 @@ def _ask(address: SplitResult, token: str, method: str, path: str, body: bytes |
         return told
     said = plain(str(told["error"]))[:500] if isinstance(told, dict) and "error" in told else ""
     if status == 408 or status >= 500:
-        raise _Away(said or f"it answers {status}")
+        raise _InTrouble(said or f"it answers {status}")
     raise CourseError(said or f"{_where(address)} answers {status}, as no class's server does: is the address right?")
 
 
@@ -196,11 +201,11 @@ def _send(address: SplitResult, token: str, chapter: Chapter, content: bytes, co
         _Away: the server could not be reached, time and again.
         CourseError: it did not take the pack, and why.
     """
-    for pause in (*_PAUSES, None):
+    for number, pause in enumerate((*_PATIENCE, None)):
         try:
             return _ask(address, token, "POST", f"/api/hand-ins/{quote(chapter.folder)}", content)
         except _Away as error:
-            if pause is None:
+            if pause is None or (number >= len(_PAUSES) and not isinstance(error, _InTrouble)):
                 raise
             console.print(f"{_where(address)}: {error}; trying again", markup=False, highlight=False)
             time.sleep(pause * random.uniform(0.7, 1.3))  # a whole class does not come back at one moment
@@ -236,7 +241,9 @@ def _verdict(address: SplitResult, token: str, id: str) -> str:
             return show(told)
         if time.monotonic() + pause > until:
             ahead = told.get("ahead")
-            return f"It is not graded yet{f', {ahead} came before it' if ahead else ''}: nothing more is to be done.\n"
+            before = f", {ahead} came before it" if ahead else ""
+            page = f"{_where(address)}{plain(address.path.rstrip('/'))}/"
+            return f"It is not graded yet{before}: nothing more is to be done, and {page} will show it.\n"
         time.sleep(pause)
         pause = min(3.0, pause * 1.5)
 

@@ -150,8 +150,8 @@ def own(course, hand_in):
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
-    """The address of a PostgreSQL server on loopback, its data in a temporary folder."""
+def postgresql_server() -> Iterator[tuple[str, Callable[[str], None]]]:
+    """A PostgreSQL server on loopback, its data in a temporary folder: its address, and what starts and stops it."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
     if not programs:
         pytest.skip("PostgreSQL is not installed (Debian, Ubuntu: apt install postgresql)")
@@ -163,7 +163,7 @@ def postgresql() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    control = [str(programs[-1]), "-D", str(folder / "data"), "-l", str(folder / "log"), "-w"]
+    control = [str(programs[-1]), "-D", str(folder / "data"), "-l", str(folder / "log"), "-w", "-m", "immediate"]
     options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
 
     def run(*command: str) -> None:
@@ -171,9 +171,15 @@ def postgresql() -> Iterator[str]:
 
     run(str(programs[-1].with_name("initdb")), "-D", str(folder / "data"), "-U", "teacher", "-A", "trust", "-N")
     run(*control, "-o", options, "start")
-    yield f"postgresql+psycopg2://teacher@127.0.0.1:{port}"
-    run(*control, "-m", "immediate", "stop")
+    yield f"postgresql+psycopg2://teacher@127.0.0.1:{port}", lambda what: run(*control, "-o", options, what)
+    run(*control, "stop")
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgresql(postgresql_server: tuple[str, Callable[[str], None]]) -> str:
+    """The address of a PostgreSQL server on loopback."""
+    return postgresql_server[0]
 
 
 @pytest.fixture

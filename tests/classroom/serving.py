@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from nbgrader.api import MissingEntry
 from starlette.testclient import TestClient
@@ -65,12 +66,12 @@ class Room:
         rules = settings.read_rules(self.course, nbgrader)
         return grading.grade_waiting(self.course, nbgrader, self.store, rules, Means(workers=1))
 
-    def reload(self) -> None:
+    def reload(self, **options: Any) -> None:
         """Serve with the settings as they are now."""
         nbgrader = gradebook.configure(self.course)
         rules = settings.read_rules(self.course, nbgrader)
         received = state.home(nbgrader) / "received"
-        served = Class(self.course, nbgrader, rules, received, self.store, by_token(self.store))
+        served = Class(self.course, nbgrader, rules, received, self.store, by_token(self.store), **options)
         self.client = TestClient(make_app(served), raise_server_exceptions=False)
 
     def mark(self, student: str) -> float | None:

@@ -8,33 +8,42 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
+import requests
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+from rich.console import Console
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
 from serving import HALF, RIGHT, Room, Server, line_of, run, set_up, settle
 
-from autograder.course import batch, gradebook
+from autograder.course import batch, gradebook, spread
 from autograder.course.curriculum import CourseError
+from autograder.course.grade import Means
 from autograder.course.receipts import only_one
-from autograder.service import receive, sending, settings
+from autograder.service import grading, receive, sending, settings
 from autograder.service import store as state
+
+SECONDS_AWAY = float(os.environ.get("SECONDS_AWAY", "5"))  # that a database is stopped
 
 
 def test_a_token_is_kept_as_a_digest_alone_and_made_once(course, enrolled, tmp_path):
@@ -331,8 +340,31 @@ def test_what_grading_cannot_take_is_told_and_holds_up_nobody(room, sandboxed):
     other = room.send("ben", room.pack(**RIGHT)).json()["id"]
     (room.course.root / f"classroom/received/ada/01_numbers/{id}.zip").unlink()
     assert room.grade() == 2 and room.grade() == 0
-    assert "cannot be read any more" in sending.show(room.look("ada", id)) and room.look("ben", other)["points"] == 3
+    shown = sending.show(room.look("ada", id))
+    assert "cannot be read any more: it is gone" in shown and "classroom" not in shown, "no path is shown"
+    assert room.look("ben", other)["points"] == 3
     assert room.mark("ada") is None
+
+
+def test_who_grades_where_is_nothing_for_students(room, sandboxed, monkeypatch):
+    id = room.send("ada", room.pack(**RIGHT)).json()["id"]
+
+    class Died:
+        def submit(self, *_: object, **__: object) -> Future:
+            died: Future = Future()
+            died.set_exception(RuntimeError("worker tls://10.0.0.7:40513 of ada died"))
+            return died
+
+        def nthreads(self) -> dict[str, int]:
+            return {"one": 1}
+
+    monkeypatch.setattr(spread, "_client", lambda *_: nullcontext(Died()))
+    nbgrader = gradebook.configure(room.course)
+    rules = settings.read_rules(room.course, nbgrader)
+    for _ in range(3):
+        grading.grade_waiting(room.course, nbgrader, room.store, rules, Means(workers=2, scheduler="tcp://10.0.0.7:1"))
+    told = room.look("ada", id)
+    assert told["ungradable"] == "the grading process died each time: RuntimeError"
 
 
 def test_a_hand_in_waits_while_somebody_grades(room, sandboxed):
@@ -352,28 +384,33 @@ def test_what_a_machine_may_have_spoilt_is_tried_again_and_then_taken(room, sand
     assert room.look("ada", id)["points"] == 3
 
 
-def test_on_postgresql_it_is_the_same(course, postgresql, pack, sandboxed, tmp_path, monkeypatch):
+@pytest.fixture
+def room_on_postgresql(course, postgresql, pack, tmp_path, monkeypatch) -> Iterator[Room]:
+    """A class's server without a network, all that it knows in PostgreSQL."""
     with create_engine(f"{postgresql}/postgres", isolation_level="AUTOCOMMIT").connect() as db:
         db.execute(text("DROP DATABASE IF EXISTS served"))
         db.execute(text("CREATE DATABASE served"))
     monkeypatch.setenv("GRADEBOOK_URL", f"{postgresql}/served")
-    (tmp_path / "students.csv").write_text("id\nada\n")
+    (tmp_path / "students.csv").write_text("id\nada\nben\ncem\n")
     assert run("students", "add", tmp_path / "students.csv").exit_code == 0
     assert run("tokens", tmp_path / "tokens.csv").exit_code == 0
-    token = (tmp_path / "tokens.csv").read_text().split(",")[-1].strip()
+    rows = [row.split(",") for row in (tmp_path / "tokens.csv").read_text().splitlines()[1:]]
     store = state.open_store(gradebook.configure(course))
-    try:
-        room = Room(course, {"ada": token}, store, None, pack)  # type: ignore[arg-type]
-        room.reload()
-        contents = [pack(note=note, **answers) for note, answers in (("1", HALF), ("2", RIGHT))]
-        ids = [room.send("ada", content).json()["id"] for content in contents]
-        assert room.send("ada", contents[0]).json()["id"] == ids[0]
-        assert room.grade() == 2 and room.grade() == 0
-        assert [room.look("ada", id)["points"] for id in ids] == [2, 3] and room.mark("ada") == 3
-        assert [room.look("ada", id)["counts"] for id in ids] == [False, True]
-        assert not list((course.root / "classroom").glob("service.db*"))
-    finally:
-        store.dispose()
+    room = Room(course, {student: token for student, _, token in rows}, store, None, pack)  # type: ignore[arg-type]
+    room.reload()
+    yield room
+    store.dispose()
+
+
+def test_on_postgresql_it_is_the_same(room_on_postgresql, sandboxed):
+    room = room_on_postgresql
+    contents = [room.pack(note=note, **answers) for note, answers in (("1", HALF), ("2", RIGHT))]
+    ids = [room.send("ada", content).json()["id"] for content in contents]
+    assert room.send("ada", contents[0]).json()["id"] == ids[0]
+    assert room.grade() == 2 and room.grade() == 0
+    assert [room.look("ada", id)["points"] for id in ids] == [2, 3] and room.mark("ada") == 3
+    assert [room.look("ada", id)["counts"] for id in ids] == [False, True]
+    assert not list((room.course.root / "classroom").glob("service.db*"))
 
 
 # The real thing: processes, sockets, kills.
@@ -414,6 +451,20 @@ def test_a_server_that_is_away_costs_a_line_and_no_file(room, own, monkeypatch):
     assert "not handed in" in told and str(archive) in told and "run this again later" in told
 
 
+def test_a_server_in_trouble_is_asked_for_longer_than_a_minute(course, monkeypatch):
+    paused: list[float] = []
+    monkeypatch.setattr(sending.time, "sleep", paused.append)
+
+    def in_trouble(*_: object) -> None:
+        raise sending._InTrouble("something failed at the server")
+
+    monkeypatch.setattr(sending, "_ask", in_trouble)
+    address = sending._read_address("https://example.org")
+    with pytest.raises(sending._Away):
+        sending._send(address, "token", course.find("01"), b"", Console(file=io.StringIO()))
+    assert len(paused) == 6 and sum(paused) > 60
+
+
 @pytest.mark.parametrize(
     ("server", "says"),
     [("http://example.org", "would show your token"), ("ftp://x", "no server's address"), ("", "no server's address")],
@@ -440,7 +491,7 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_doubled(room,
         return told
 
     monkeypatch.setattr(sending, "_ask", lossy)
-    monkeypatch.setattr(sending, "_PAUSES", (0, 0, 0))
+    monkeypatch.setattr(sending, "_PATIENCE", (0, 0, 0))
     done = run("hand-in", "01", "--name", "Ada", "--server", server.url, AUTOGRADER_TOKEN=room.tokens["ada"])
     assert done.exit_code == 0 and f"receipt:  {lost[0]}" in done.output and "3 of 3 points" in done.output
     assert len(list((room.course.root / "classroom/received/ada/01_numbers").iterdir())) == 1
@@ -459,6 +510,56 @@ def test_whoever_is_refused_reads_why_though_the_body_is_long(room, server):
             connection.send(b"x" * size)
         assert connection.getresponse().status == status
         connection.close()
+
+
+def test_postgresql_is_away_while_hand_ins_come(room_on_postgresql, postgresql_server, sandboxed):
+    """It goes without a word in the midst of receipts and gradings, and comes back: the students' command waits."""
+    room, (_, control) = room_on_postgresql, postgresql_server
+    set_up(room.course, "c.Service.tries = 100")
+    contents = {s: [room.pack(note=f"{s}{n}", **(HALF, RIGHT)[n % 2]) for n in range(4)] for s in room.tokens}
+    told: dict[str, list[dict]] = {student: [] for student in contents}
+    said = io.StringIO()
+    server = Server(room.course)
+
+    def hand_in(student: str) -> None:
+        address, chapter = sending._read_address(server.url), room.course.find("01")
+        for content in contents[student]:
+            told[student].append(
+                sending._send(address, room.tokens[student], chapter, content, Console(file=said, width=200))
+            )
+            time.sleep(0.5)
+
+    threads = [threading.Thread(target=hand_in, args=(student,), daemon=True) for student in contents]
+    try:
+        for thread in threads:
+            thread.start()
+        while not all(told.values()):
+            assert all(thread.is_alive() for thread in threads)
+            time.sleep(0.01)
+        control("stop")
+        browser = requests.get(server.url, cookies={"autograder-session": "x"}, allow_redirects=False)
+        assert browser.status_code == 303, "who is not signed in is asked for the token"
+        time.sleep(SECONDS_AWAY)
+        control("start")
+        for thread in threads:
+            thread.join(120)
+        receipts = {one["id"]: student for student, ones in told.items() for one in ones}
+        for id, student in receipts.items():
+            settle(room, {student: id}, 120)
+        assert server.process.poll() is None
+    finally:
+        printed = server.stop()
+    assert "something failed at the server: try again later" in said.getvalue()
+    assert "Traceback" not in printed, printed
+    assert {s: [one["sha256"] for one in ones] for s, ones in told.items()} == {
+        s: [hashlib.sha256(content).hexdigest() for content in packs] for s, packs in contents.items()
+    }
+    assert len(receipts) == 12
+    with room.store.connect() as db:
+        rows = db.execute(text("SELECT id, points FROM service_hand_in WHERE graded_at IS NOT NULL")).all()
+    assert sorted(id for id, _ in rows) == sorted(receipts), "no hand-in but those with a receipt, each once"
+    assert sorted(points for _, points in rows) == [2] * 6 + [3] * 6
+    assert [room.mark(student) for student in contents] == [3, 3, 3]
 
 
 def _certificate(folder: Path) -> tuple[Path, Path]:
@@ -502,6 +603,66 @@ def test_a_grading_process_that_dies_is_begun_again(room, sandboxed):
     settle(room, {"ada": id})
     assert "the grading process ended (-9) and is begun again" in server.stop()
     assert room.mark("ada") == 3
+
+
+def _workers_of(server: Server) -> list[psutil.Process]:
+    """The Dask workers on this machine of the process that grades."""
+    [grader] = psutil.Process(server.process.pid).children()
+    # process_iter leaves out what has ended meanwhile, as the processes of students' code do.
+    forked = [p for p in psutil.process_iter(["cmdline", "ppid"]) if "forkserver" in " ".join(p.info["cmdline"] or [])]
+    descendants = grader.children(recursive=True)
+    return [p for p in forked if p in descendants and p.info["ppid"] != grader.pid]
+
+
+@pytest.fixture
+def cluster(course) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """The address of a Dask scheduler, and two workers that nobody starts again."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    dask = str(Path(sys.executable).with_name("dask"))
+    with subprocess.Popen([dask, "scheduler", "--host", address, "--no-dashboard"]) as scheduler:
+        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        workers = [subprocess.Popen([dask, "worker", address, *options]) for _ in range(2)]
+        yield address, workers
+        for process in (*workers, scheduler):
+            process.kill()
+        for process in workers:
+            process.wait(30)
+
+
+@pytest.mark.parametrize("where", ["here", "on a cluster"])
+def test_the_hand_ins_of_a_killed_worker_are_graded_once(room, sandboxed, request, where):
+    set_up(room.course, "c.Service.tries = 100")
+    slow = {name: f"import time; time.sleep(0.3); {body}" for name, body in HALF.items()}
+    receipts = {}
+    for number in range(4):
+        for student in room.tokens:
+            receipts[room.send(student, room.pack(note=f"{number}", **slow)).json()["id"]] = student
+    options, workers = ["--workers", "2"], []
+    if where != "here":
+        address, workers = request.getfixturevalue("cluster")
+        options = ["--scheduler", address]
+    server = Server(room.course, *options)
+    try:
+        until = time.monotonic() + 300
+        while not (graded := sum(room.look(student, id)["graded"] for id, student in receipts.items())):
+            assert time.monotonic() < until, "nothing is graded"
+            time.sleep(0.02)
+        workers = workers or _workers_of(server)
+        assert graded < len(receipts) and len(workers) == 2
+        workers[0].kill()
+        for id, student in receipts.items():
+            settle(room, {student: id}, 300)
+    finally:
+        server.stop()
+    told = [room.look(student, id) for id, student in receipts.items()]
+    assert [one["points"] for one in told] == [2] * len(receipts)
+    with room.store.connect() as db:
+        assert db.scalar(text("SELECT count(*) FROM service_hand_in")) == len(receipts)
+    for student in room.tokens:
+        assert room.mark(student) == 2
+        assert sum(one["counts"] for one in told if one["student"] == student) == 1
 
 
 def test_a_chapter_that_is_away_for_a_moment_costs_nobody_a_verdict(room, sandboxed):

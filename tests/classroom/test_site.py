@@ -1,11 +1,15 @@
 """The server's pages: whose they are, what they hold, what a form can do, how they are read."""
 
+import io
 import os
 import re
 import shutil
 import threading
 import time
+import zipfile
+from types import SimpleNamespace
 
+import nbformat
 import pytest
 
 pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
@@ -171,6 +175,129 @@ def test_a_form_of_another_page_does_nothing(room, teacher):
     assert out.status_code == 200 and browser.get("/", follow_redirects=False).status_code == 303
 
 
+def test_a_cookie_ends_with_its_session_and_is_nobody_elses_proof(room):
+    browser = sign_in(room, room.tokens["ada"])
+    cookie = browser.cookies["__Secure-autograder-session"]
+    page = browser.get("/").text
+    assert "Your hand-ins" in page
+    browser.post("/sign-out", data={"proof": proof(page)}, headers=SAME)
+    replayed = {"Cookie": f"__Secure-autograder-session={cookie}"}
+    thief = TestClient(room.client.app, base_url="https://testserver")
+    assert thief.get("/", headers=replayed, follow_redirects=False).headers["location"] == "/sign-in"
+    # A token is none for the pages, nor a cookie for programs.
+    headers = {"Authorization": f"Bearer {room.tokens['ada']}"}
+    assert thief.get("/", headers=headers, follow_redirects=False).status_code == 303
+    again = sign_in(room, room.tokens["ada"])
+    assert again.get("/api/me").status_code == 401
+    assert again.post("/api/hand-ins/01_numbers", content=room.pack(**RIGHT), headers=SAME).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "id",
+    ["%00", "'%20OR%20'1'='1", "..%2f..%2fservice.db", "0" * 16, "A" * 16, "f" * 5000, "%1b[2J", "%ff%fe"],
+    ids=["nul", "sql", "path", "hex", "capitals", "long", "escape", "bytes"],
+)
+def test_a_forged_receipt_finds_nothing_and_breaks_nothing(room, id, capfd):
+    room.send("ben", room.pack(**RIGHT))
+    headers = {"Authorization": f"Bearer {room.tokens['ada']}"}
+    forged = room.client.get(f"/api/receipts/{id}", headers=headers)
+    assert forged.status_code == 404 and "ben" not in forged.text
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("chapter", ["..%2f..%2fsolutions", "%00", "01_numbers%2f..", "<script>alert(1)</script>"])
+def test_a_forged_chapter_names_no_other_folder(room, teacher, chapter):
+    headers = {"Authorization": f"Bearer {room.tokens['ada']}"}
+    sent = room.client.post(f"/api/hand-ins/{chapter}", content=room.pack(**RIGHT), headers=headers)
+    assert sent.status_code in (404, 405)
+    assert not list(room.course.root.glob("classroom/received/**/*.zip"))
+    for browser in (sign_in(room, room.tokens["ada"]), sign_in(room, teacher)):
+        for address in (f"/feedback/{chapter}", f"/chapters/{chapter}", f"/chapters/{chapter}/insights"):
+            refused = browser.get(address)
+            assert refused.status_code in (403, 404) and "<script>alert" not in refused.text
+
+
+def test_what_headers_claim_decides_nothing(room):
+    claimed = {
+        "X-Forwarded-User": "ines",
+        "X-Remote-User": "ines",
+        "Host": "evil.example",
+        "X-Forwarded-Host": "e.example",
+    }
+    asked = room.client.get("/", headers=claimed, follow_redirects=False)
+    assert asked.headers["location"] == "/sign-in" and "evil" not in asked.text
+    token = {"Authorization": f"Bearer {room.tokens['ada']}"}
+    assert room.client.get("/api/me", headers=claimed | token).json() == {"student": "ada"}
+    for length in ("-1", "1e9", "0x10", str(10**30)):
+        lied = room.client.post("/api/hand-ins/01_numbers", headers=token | {"Content-Length": length})
+        assert lied.status_code == 413
+    for said in ("Basic YWRhOg==", "Bearer", "Bearer ", f"Bearer {room.tokens['ada']} x", "Bearer " + "x" * 5000):
+        assert room.client.get("/api/me", headers={"Authorization": said}).status_code == 401
+
+
+def test_on_a_hub_a_sign_in_is_good_once_and_for_the_browser_that_began_it(room, monkeypatch):
+    jupyterhub = pytest.importorskip("autograder.service.hub")
+    auth = SimpleNamespace(hub_host="", hub_prefix="/hub/")
+    monkeypatch.setattr(jupyterhub, "challenge", lambda hub: ("verifier", "challenge"))
+    monkeypatch.setattr(jupyterhub, "sign_in_address", lambda hub, asked, challenge: f"/hub/authorize?state={asked}")
+    shown: list[tuple[str, str]] = []
+
+    async def token_of(hub: object, code: str, verifier: str) -> str:
+        shown.append((code, verifier))
+        return room.tokens["ada"]
+
+    monkeypatch.setattr(jupyterhub, "token_of", token_of)
+    room.reload(hub=SimpleNamespace(auth=auth))
+    mine, other = (TestClient(room.client.app, base_url="https://testserver") for _ in range(2))
+    begun = mine.get("/", follow_redirects=False).headers["location"].partition("state=")[2]
+    back = f"/oauth_callback?code=c&state={begun}"
+    assert other.get(back).status_code == 403, "somebody else's browser"
+    other.get("/", follow_redirects=False)
+    assert other.get(back).status_code == 403, "somebody else's, which has begun one of its own"
+    assert mine.get("/oauth_callback?code=c&state=guessed").status_code == 403
+    assert shown == []
+    replayed = mine.cookies["__Secure-autograder-asked"]
+    assert mine.get(back, follow_redirects=False).status_code == 303 and shown == [("c", "verifier")]
+    assert "Your hand-ins" in mine.get("/").text
+    again = other.get(back, headers={"Cookie": f"__Secure-autograder-asked={replayed}"}, follow_redirects=False)
+    assert again.status_code == 403 and len(shown) == 1
+    assert mine.post("/sign-in", data={"token": room.tokens["ben"]}, headers=SAME).status_code == 404
+
+
+def test_names_and_outputs_that_students_wrote_do_not_act(room, teacher, sandboxed, tmp_path):
+    (tmp_path / "hostile.csv").write_text(f'name,id\n"{HOSTILE}",dan\n')
+    assert run("students", "add", tmp_path / "hostile.csv").exit_code == 0
+    assert run("tokens", tmp_path / "dan.csv").exit_code == 0
+    room.tokens["dan"] = (tmp_path / "dan.csv").read_text().split(",")[-1].strip()
+    with zipfile.ZipFile(io.BytesIO(room.pack(why=HOSTILE, **HALF))) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".ipynb")]
+        notebook = nbformat.reads(archive.read(name).decode(), as_version=4)
+    data = {"text/html": HOSTILE, "image/svg+xml": f"<svg onload=alert(1)>{HOSTILE}</svg>", "text/markdown": HOSTILE}
+    data["application/javascript"] = "document.title = 'acted'"
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [
+                nbformat.v4.new_output("display_data", data),
+                nbformat.v4.new_output("stream", text=HOSTILE),
+            ]
+            cell.outputs.append(nbformat.v4.new_output("error", ename=HOSTILE, evalue=HOSTILE, traceback=[HOSTILE]))
+    notebook.metadata["title"] = HOSTILE
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, nbformat.writes(notebook))
+    assert room.send("dan", packed.getvalue()).status_code == 201
+    room.grade()
+    assert run("feedback", "01").exit_code == 0
+    student, instructor = sign_in(room, room.tokens["dan"]), sign_in(room, teacher)
+    pages = [student.get(address) for address in ("/", "/feedback/01_numbers")]
+    pages += [instructor.get(a) for a in ("/", "/chapters/01_numbers", "/chapters/01_numbers/insights")]
+    for page in pages:
+        assert page.status_code == 200
+        for acts in ("<script>document", "<img src=x", "<svg onload", "document.title = 'acted'"):
+            assert acts not in page.text, (page.url, acts)
+    assert "&lt;img src=x" in pages[3].text, "the name is shown as it is"
+
+
 # In a browser.
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -191,6 +318,16 @@ def address(room):
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
     server.should_exit = True
     thread.join(10)
+
+
+# The headings of tables that are one word, and stand in several lines.
+BROKEN_WORDS = """
+[...document.querySelectorAll("thead th")].map((th) => {
+  const range = document.createRange();
+  range.selectNodeContents(th);
+  return [th.textContent, range.getClientRects().length];
+}).filter(([text, lines]) => !/[\\s-]/.test(text) && lines > 1)
+"""
 
 
 @in_chromium
@@ -224,6 +361,9 @@ def test_pages_are_read_by_everybody_and_show_what_is_new(room, teacher, address
                 page.wait_for_load_state("networkidle")
                 assert page.evaluate("document.scrollingElement.scrollWidth") <= width, one
                 assert "acted" not in page.title() and page.locator("img").count() == 0
+                page.set_viewport_size({"width": 200, "height": 800})
+                assert page.evaluate(BROKEN_WORDS) == [], one
+                page.set_viewport_size({"width": width, "height": 800})
                 if shots:
                     page.screenshot(path=f"{shots}/{scheme}-{number}.png", full_page=True)
                 if "feedback" not in one and "insights" not in one:  # in their sandbox no script runs
@@ -240,6 +380,14 @@ def test_pages_are_read_by_everybody_and_show_what_is_new(room, teacher, address
             page.wait_for_function("(told) => document.querySelector('main').innerText.includes(told)", arg=told)
             if token != teacher:
                 assert page.evaluate("document.activeElement.tagName") == "SUMMARY", "the place is kept"
+            assert problems == []
+            if token == teacher:  # whose page looks again after five seconds
+                page.route(address, lambda route: route.fulfill(status=503, body="trouble"))
+                page.wait_for_function("() => document.querySelector('#now').innerText.includes('has trouble now')")
+                assert "The class now" in page.inner_text("main"), "what was there stays"
+                page.unroute(address)
+                page.wait_for_function("() => document.querySelector('#now').innerText.startsWith('As of')")
+            problems.clear()  # the browser's word on the answer above
             page.get_by_role("button", name="Sign out").press("Enter")
             page.wait_for_selector("text=Signed out")
             assert problems == []
