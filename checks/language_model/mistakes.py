@@ -184,6 +184,7 @@ class induction_score(Mistake):
         "the weight on the position before the earlier copy is taken: the score asks for the one behind it"
     )
     FIRST_COPY = "the first earlier copy is taken where there are several: the latest one counts"
+    ALL_COPIES = "all earlier copies count where there are several: take the latest one alone"
     ALL_POSITIONS = "positions whose token is new are counted, too: average over those that have an earlier copy"
     TRANSPOSED = "the weights are read the wrong way round: `weights[..., i, j]` is what position i gives to j"
     SUM = "this is a sum: take the mean over the positions that have an earlier copy"
