@@ -100,6 +100,8 @@ class Common(Mistake):
     LOG_OF_0 = "a logarithm is taken of 0, or the root of a negative number: that case needs an answer of its own"
     NOTHING_LEFT = "there is nothing left to draw: all probabilities are 0 or NaN; at least one token has to stay"
     OF_NOTHING = "`min` or `max` is taken of nothing: the case where nothing is left needs an answer of its own"
+    DIVIDED_BY_0 = "something is divided by 0: the case where there is nothing to count needs an answer of its own"
+    MORE_THAN_THERE_ARE = "`topk` is asked for more than there are: ask for `min(k, x.shape[-1])`"
 
 
 # The rule that a check holds an answer to when it looks for one of these.
@@ -150,6 +152,10 @@ _EXPLAINED: dict[str, Mistake] = {
     "math domain error": Common.LOG_OF_0,
     "iterable argument is empty": Common.OF_NOTHING,
     "arg is an empty sequence": Common.OF_NOTHING,
+    "division by zero": Common.DIVIDED_BY_0,
+    "modulo by zero": Common.DIVIDED_BY_0,
+    "ZeroDivisionError": Common.DIVIDED_BY_0,
+    "selected index k out of range": Common.MORE_THAN_THERE_ARE,
     "Expected target size": Common.CLASSES_LAST,
     "probability tensor contains either": Common.NOTHING_LEFT,
 }

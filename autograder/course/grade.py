@@ -234,7 +234,11 @@ def _reason(error: Exception) -> str:
 
 
 def _tell_faults(marked: list[Marked]) -> bool:
-    """Name each check that is at fault itself, once for the class; returns whether there is any."""
+    """Name each check that is at fault itself, once for the class; returns whether there is any.
+
+    A hand-in that fails before it comes to the faulty line has the mark of that failure, and does not count.
+    """
+    of = Counter((one.chapter.folder, item.grade_id) for one in marked for item in one.items)
     counts = Counter(
         (one.chapter.folder, item.grade_id, item.message.splitlines()[0])
         for one in marked
@@ -243,7 +247,8 @@ def _tell_faults(marked: list[Marked]) -> bool:
     )
     for (folder, name, told), count in sorted(counts.items()):
         line = f"autograder: {folder}, {exercise_of(name) or name}: {plain(told.removeprefix(FAULT_OF_THE_COURSE)[2:])}"
-        print(f"{line}; a fault of the course, former marks are kept ({count})", file=sys.stderr)
+        met = f"met by {count} of {of[folder, name]} hand-ins: what they had before is kept"
+        print(f"{line}; a fault of the course, {met}", file=sys.stderr)
     return bool(counts)
 
 

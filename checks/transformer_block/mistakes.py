@@ -6,7 +6,7 @@ from autograder.rules import Rule
 
 class LayerNorm(Mistake):
     NO_PARAMETER = "`weight` or `bias` is no parameter, so that nothing can learn it: `nn.Parameter` makes one"
-    START = "`weight` and `bias` do not start as ones and zeros, one for each feature: a fresh layer only normalises"
+    START = "`weight` and `bias` do not start as ones and zeros, one for each feature: a fresh layer only normalizes"
     NO_EPS = "equal features give NaN: `eps` is left out"
     KEEPDIM = "a mean or variance loses its dimension and no longer fits x: `keepdim=True` keeps it"
     OVER_POSITIONS = "mean and variance are taken over the positions, not over the features of each"
@@ -30,7 +30,7 @@ class LayerNorm(Mistake):
         "mean and variance are cut off from the graph: they depend on x, and gradients flow through them"
     )
     DIFFERENCE_OF_SQUARES = "far from zero all digits are lost: the mean is to be subtracted before anything is squared"
-    SILENT_IN_EVAL = "the layer does something else after `.eval()`: it should normalise always"
+    SILENT_IN_EVAL = "the layer does something else after `.eval()`: it should normalize always"
 
 
 class Network(Mistake):
@@ -68,7 +68,7 @@ class TransformerBlock(Mistake):
     WEIGHTS_TOO = "forward gives the attention's weights too: it should give y alone"
     DROPOUT_BY_DEFAULT = "one input gives several results: dropout is 0 unless it is asked for"
     ONLY_A_NORM = "the block returns only a LayerNorm of its input"
-    ONLY_NORMS = "the block returns its input, normalised twice: attention and network are missing"
+    ONLY_NORMS = "the block returns its input, normalized twice: attention and network are missing"
     ORDER_SWAPPED = "the order of the norms is swapped, and this is pre-norm; or both norms are missing"
     NO_EFFECT = "`norm_first=True` has no effect: this is post-norm"
     BOTH_SUBTRACTED = "both residuals are subtracted, not added"
@@ -91,7 +91,7 @@ class TransformerBlock(Mistake):
     NORMED_AROUND_ATTENTION = "around the attention norm(x) is added, not x: the residual path goes round the norm"
     NORMED_AROUND_NETWORK = "around the network norm(x) is added, not x: the residual path goes round the norm"
     LAST_NORM = "a norm follows the last addition too: a pre-norm block ends with the sum"
-    ONLY_QUERIES = "only the queries are normalised: keys and values are the normalised x too"
+    ONLY_QUERIES = "only the queries are normalized: keys and values are the normalized x too"
     UNMASKED = "the mask is not passed on to the attention"
     MASK_TURNED = "the mask is turned round: True means that a position may be attended to"
     NETWORK_WITHOUT_RELU = "the feed-forward network has no ReLU"
@@ -119,7 +119,7 @@ class check_layer_norm(Mistake):
         "your test accepts a layer with another default of eps: without one of your own, try inputs of small variance"
     )
     OTHER_DIMENSIONS = "your test accepts a layer whose statistics run over other dimensions than the features alone"
-    DIMENSION_2 = "your test accepts a layer that normalises over dimension 2: try other numbers of dimensions"
+    DIMENSION_2 = "your test accepts a layer that normalizes over dimension 2: try other numbers of dimensions"
     SEQUENCES = "your test accepts a layer that mixes sequences: test more than one, and compare each"
     BIAS = "your test accepts a layer that does not use its bias: set one, it starts as zeros"
     WEIGHT = "your test accepts a layer that uses its weight wrongly: set entries that differ"
@@ -129,7 +129,7 @@ class check_layer_norm(Mistake):
     )
     IN_PLACE = "your test accepts a layer that changes its input: compare it with a copy made before the call"
     GRADIENTS = "your test accepts a layer whose values are right and gradients wrong: compare gradients"
-    EVAL = "your test accepts a layer that does not normalise after `.eval()`"
+    EVAL = "your test accepts a layer that does not normalize after `.eval()`"
 
 
 breaks(Rule.START, LayerNorm.START)

@@ -349,18 +349,21 @@ def test_a_faulty_check_costs_nobody_and_is_named(course, hand_in, report):
     grade(report)
     source = course.solution(course.find("01"))
     right = source.read_text()
-    source.write_text(right.replace("expect(double(-1) == -2, known.SIGNS)", "{}['no such key']"))
+    faulty = "assert double(-1) < 0\\n{}['no such key']"
+    source.write_text(right.replace("expect(double(-1) == -2, known.SIGNS)", faulty))
     hand_in("ben", "01_numbers", **RIGHT_NUMBERS)
+    hand_in("cem", "01_numbers", **RIGHT_NUMBERS | {"double": "return x + 3"})  # fails above the faulty line
     done = run("grade", "--workers", 1, "--json", report)
     assert done.exit_code == 4
     [line] = [line for line in done.stderr.splitlines() if "double" in line]
-    assert line.startswith("autograder: 01_numbers, double: ") and "double_check>, line 6: KeyError" in line
-    assert "a fault of the course, former marks are kept (2)" in line
+    assert line.startswith("autograder: 01_numbers, double: ") and "double_check>, line 7: KeyError" in line
+    assert "a fault of the course, met by 2 of 3 hand-ins: what they had before is kept" in line
     items = {(i["student"], i["grade_id"]): i for i in json.loads(report.read_text())["items"]}
     assert items["ada", "double_check"]["status"] == "course fault" and items["ada", "double_check"]["points"] == 2
     assert auto_scores(course.root)["ada", "double_check"] == 2
     assert auto_scores(course.root)["ben", "double_check"] is None, "there is no mark yet, and none is lost"
     assert auto_scores(course.root)["ben", "halve_check"] == 1
+    assert items["cem", "double_check"]["status"] == "failed" and auto_scores(course.root)["cem", "double_check"] == 0
     source.write_text(right)
     assert grade(report)["ben", "double_check"]["points"] == 2
 
