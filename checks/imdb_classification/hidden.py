@@ -521,7 +521,7 @@ def check_train_epoch(function: Callable) -> None:
     _check_training(function, rate / 9, True, norm, momentum, torch.float64, _batches(100, 300))  # an epoch is long
     for limit in randint(3, 60, (3,)).tolist():  # large gradients, of one step, so that no rounding grows
         one = [(randint(0, 5, (6, 3)), randint(0, 3, (6,)))]
-        _check_training(function, rate / limit, False, float(limit), momentum, torch.float64, one, 40.0 * limit)
+        _check_training(function, rate / limit, False, float(limit), 0.0, torch.float64, one, 40.0 * limit)
 
 
 def _check_training(
@@ -758,11 +758,11 @@ def _check_samples(function: Callable) -> None:
 
     seeds = randint(0, 1_000_000, (SEEDS,)).tolist()
     asked = f"{few} samples and {many}, for {SEEDS} generators"
-    of_many = [ends(number, many) for number in seeds]
-    capped = [ends(number, few) for number in seeds] == of_many
+    of_few = [ends(number, few) for number in seeds]
+    capped = of_few == [ends(number, many) for number in seeds]
     expect(not capped, m.paired_bootstrap.SAMPLES_CAPPED, "the interval", asked=asked)
-    again = [ends(number, many, used=1 + number % 99) for number in seeds] == of_many
-    expect(not again, Common.SEEDED_AGAIN, "the interval", asked=f"{many} samples, for {SEEDS} generators")
+    again = of_few == [ends(number, few, used=1 + number % 99) for number in seeds]
+    expect(not again, Common.SEEDED_AGAIN, "the interval", asked=f"{few} samples, for {SEEDS} generators")
     _check_more_samples(function)
     default = all(ends(number) == ends(number, 2000) for number in seeds[:3])
     expect(default, m.paired_bootstrap.DEFAULT_SAMPLES, "the interval without `samples`")
