@@ -72,7 +72,7 @@ def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
     return torch.randint(low, high, tuple(shape), generator=_fresh())
 
 
-def draw_size(low: int = 300, high: int = 600) -> int:
+def draw_size(low: int = 601, high: int = 1200) -> int:
     """A size from `low` to `high` that nobody foretells, so that no answer can be right for the sizes tried alone."""
     return int(randint(low, high + 1, ()))
 
@@ -297,12 +297,22 @@ def _share_memory(one: Tensor, other: Tensor) -> bool:
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
+def _each_mode(module: nn.Module) -> Iterator[str]:
+    """A module in training and in evaluation, and what a message says of it; afterwards as it was."""
+    before = bool(module.training)
+    for mode in (True, False):
+        module.train(mode)
+        yield "" if mode else "a call after `.eval()`"
+    module.train(before)
+
+
 def expect_gradients(
     function: Callable[..., Tensor],
     oracle: Callable[..., Tensor],
     inputs: Mapping[str, Tensor],
     mistakes: Mapping[Mistake, Callable[..., Tensor]] | None = None,
     tolerance: float = _TOLERANCE[torch.float64],
+    module: nn.Module | None = None,
 ) -> None:
     """Fail unless gradients flow from the result to each floating-point input and equal the oracle's.
 
@@ -313,23 +323,39 @@ def expect_gradients(
         mistakes: those that can be recognised, each with a function that computes what is differentiated then (see
             `expect_close`), called with the same inputs as the oracle.
         tolerance: relative and absolute; float32's by default.
+        module: the module in the function, if it is not the function itself: gradients are asked for in both its modes.
     """
+    if module is None and isinstance(function, nn.Module):
+        module = function
+    for asked in [""] if module is None else _each_mode(module):
+        _expect_gradients(function, oracle, inputs, mistakes, tolerance, asked)
+
+
+def _expect_gradients(
+    function: Callable[..., Tensor],
+    oracle: Callable[..., Tensor],
+    inputs: Mapping[str, Tensor],
+    mistakes: Mapping[Mistake, Callable[..., Tensor]] | None,
+    tolerance: float,
+    asked: str,
+) -> None:
     with torch.enable_grad():
         mine, theirs = _leaves(inputs), _leaves(inputs)
         result, expected = function(*mine), oracle(*theirs)
-        expect_tensor(result, expected.shape)
-        expect(result.requires_grad, Common.CUT_OFF)
+        expect_tensor(result, expected.shape, asked=asked)
+        expect(result.requires_grad, Common.CUT_OFF, asked=asked)
         direction = randn(*expected.shape, dtype=torch.float64)
         floats = [(name, a, b) for name, a, b in zip(inputs, mine, theirs, strict=True) if _is_float(a)]
         got = torch.autograd.grad(result, [a for _, a, _ in floats], direction.to(result.dtype), allow_unused=True)
         wanted = torch.autograd.grad(expected, [b for _, _, b in floats], direction, allow_unused=True)
     for (name, a, _), gradient, right in zip(floats, got, wanted, strict=True):
         right = torch.zeros_like(a) if right is None else right
-        expect(gradient is not None or not right.any(), Common.INPUT_CUT_OFF, f"the input without gradient is `{name}`")
+        arrived, what = gradient is not None or not right.any(), f"the input without gradient is `{name}`"
+        expect(arrived, Common.INPUT_CUT_OFF, what, asked=asked)
         gradient = torch.zeros_like(a) if gradient is None else gradient
         wrong = {m: lambda f=f, name=name: _gradient(f, inputs, direction, name) for m, f in (mistakes or {}).items()}
         what = f"the gradient with respect to `{name}`"
-        expect_close(gradient, right, what, wrong, tolerance=tolerance, otherwise=Common.WRONG_GRADIENT)
+        expect_close(gradient, right, what, wrong, None, tolerance, asked, Common.WRONG_GRADIENT)
 
 
 def _is_float(value: Any) -> bool:
@@ -416,9 +442,21 @@ def expect_parameter_gradients(
         module: a module in float64, or the proxy of one; the first counts if it returns several things.
         oracle: called with a state and the inputs, returns the right result.
         state: the module's weights.
-        inputs: what the module is called with.
+        inputs: what the module is called with, in both its modes: without dropout it computes the same.
         tolerance: relative and absolute; float32's by default.
     """
+    for asked in _each_mode(module):
+        _expect_parameter_gradients(module, oracle, state, inputs, tolerance, asked)
+
+
+def _expect_parameter_gradients(
+    module: nn.Module,
+    oracle: Callable[..., Tensor],
+    state: Mapping[str, Tensor],
+    inputs: Sequence[Any],
+    tolerance: float,
+    asked: str,
+) -> None:
     with torch.enable_grad():
         leaves = {name: value.detach().clone().requires_grad_() for name, value in state.items()}
         expected = oracle(leaves, *inputs)
@@ -426,7 +464,7 @@ def expect_parameter_gradients(
         module.zero_grad()
         result = call(module, *inputs)
         result = result[0] if isinstance(result, tuple | list) else result
-        expect(result.requires_grad, Common.CUT_OFF)
+        expect(result.requires_grad, Common.CUT_OFF, asked=asked)
         (result * direction).sum().backward()
         wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
     parameters = named_parameters(module)
@@ -438,13 +476,14 @@ def expect_parameter_gradients(
         learns = right is not None and right.abs().max() > 1e-9
         gradient = given[name]
         arrived = gradient is not None and gradient.any()
-        expect(not learns or arrived, Common.PARAMETER_UNUSED, f"the parameter without gradient is `{name}`")
+        what = f"the parameter without gradient is `{name}`"
+        expect(not learns or arrived, Common.PARAMETER_UNUSED, what, asked=asked)
     for name, right in zip(leaves, wanted, strict=True):
         zeros = torch.zeros_like(leaves[name])
         got = zeros if given[name] is None else given[name]
         right = zeros if right is None else right
         what = f"the gradient of the parameter `{name}`"
-        expect_close(got, right, what, tolerance=tolerance, otherwise=Common.WRONG_GRADIENT)
+        expect_close(got, right, what, None, None, tolerance, asked, Common.WRONG_GRADIENT)
 
 
 def expect_same_in_eval(
@@ -496,12 +535,25 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
         value = call(module, *inputs)
         value = value[0] if isinstance(value, tuple | list) else value
         expect_tensor(value)
-        return value.detach().double()
+        return value
+
+    def learning() -> tuple[Tensor, set[str]]:
+        """The result, and the parameters that a gradient reaches."""
+        module.zero_grad()
+        with torch.enable_grad():
+            value = result()
+            if value.requires_grad:
+                (value * randn(*value.shape)).sum().backward()
+        gradients = {name: parameter.grad for name, parameter in named_parameters(module).items()}
+        reached = {name for name, grad in gradients.items() if grad is not None and grad.abs().max() > 1e-9}
+        return value.detach().double(), reached
 
     module.eval()
-    plain = result()
+    plain, learns = learning()
     module.train()
-    first, second = result(), result()
+    (first, learns_too), second = learning(), result().detach().double()
+    cut = sorted(learns - learns_too)
+    expect(not cut, Common.PARAMETER_UNUSED, f"the parameter without gradient is `{(cut or [''])[0]}`", asked=asked)
     for value in (first, second):
         expect_tensor(value, plain.shape, asked=asked)
         expect(not _close(value, plain, 1e-5), Common.DROPOUT_ASLEEP, "the result", asked=asked)
@@ -672,8 +724,8 @@ def expect_matches(
 ) -> None:
     """Fail unless a function equals its oracle on every case, and behaves.
 
-    Checked in float32 and float64: shape, dtype, values, inputs left unchanged; then, on the first case, the gradients
-    and that results stay on the device of the inputs.
+    Checked in float32 and float64: shape, dtype, values, inputs left unchanged; then, on the first two cases, the
+    gradients, and on the first that results stay on the device of the inputs.
 
     Args:
         function: the student's function; it returns one tensor.
@@ -697,8 +749,8 @@ def expect_matches(
             expected = oracle(*right.values())
             kept = dtype if expected.is_floating_point() else expected.dtype
             expect_close(value, expected, name, wrong, kept, tolerance, asked)
-    if gradients:
-        expect_gradients(function, oracle, cases[0], mistakes)
+    for case in cases[:2] if gradients else ():
+        expect_gradients(function, oracle, case, mistakes)
     if device:
         expect_device(function, cases[0])
 
@@ -859,6 +911,47 @@ def seed(number: int, beside: Any) -> None:
         proxy.seed(number, beside=beside)
     else:
         torch.manual_seed(number)
+
+
+def expect_drawn_from_generator(run: Callable[[torch.Generator | None], Any], beside: Any, asked: str = "") -> None:
+    """Fail unless all that is drawn comes from the generator that is given, or from torch's own where none is.
+
+    One seed gives one result and another seed another; a generator goes on from where it stands, and is neither begun
+    anew from its first seed nor left where it was. In the grader, too, one that is handed over twice goes on from where
+    student code has left it.
+
+    Args:
+        run: what draws, called with a generator or None; it returns tensors, numbers or tuples and lists of them, of
+            which two agree by chance less than once in 10¹⁰ times.
+        beside: the student's object, where torch's own generator is seeded.
+        asked: for which arguments.
+    """
+    number = draw_size(0, 10**9)
+
+    def given(seed_of: int) -> torch.Generator:
+        return torch.Generator().manual_seed(seed_of)
+
+    first = run(given(number))
+    expect(_alike(first, run(given(number))), Common.NO_GENERATOR, asked=asked)
+    expect(not _alike(first, run(given(number + 1))), Common.SEEDED_ANEW, asked=asked)
+    used = given(number)
+    torch.rand(draw_size(1, 99), generator=used)
+    expect(not _alike(first, run(used)), Common.SEEDED_AGAIN, asked=asked)
+    kept = given(number)
+    expect(not _alike(run(kept), run(kept)), Common.SEEDED_AGAIN, "two runs with one generator", asked=asked)
+    seed(number, beside=beside)
+    one, other = run(None), run(None)
+    expect(not _alike(one, other), Common.FIXED_SEED, asked=asked)
+    seed(number, beside=beside)
+    expect(_alike(one, run(None)), Common.OTHER_CHANCE, asked=asked)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return torch.equal(one.detach().nan_to_num(), other.detach().nan_to_num())
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(_alike(a, b) for a, b in zip(one, other, strict=True))
+    return type(one) is type(other) and one == other
 
 
 def source_of(function: Any) -> str:

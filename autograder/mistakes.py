@@ -72,6 +72,13 @@ class Common(Mistake):
     )
     DROPOUT_ONE_FOR_ALL = "the same is dropped in each item of a batch: dropout draws for each number on its own"
     DROPOUT_TOGETHER = "whole rows or columns are dropped together: dropout draws for each number on its own"
+    NO_GENERATOR = "two runs with generators of the same seed differ: pass `generator` on to whatever draws"
+    SEEDED_ANEW = "generators of different seeds give the same: draw from `generator`, do not seed anew"
+    SEEDED_AGAIN = "a generator that was drawn from begins anew: draw from `generator` itself, not from its first seed"
+    FIXED_SEED = "two runs without a generator give the same: there is a fixed seed inside"
+    OTHER_CHANCE = (
+        "without a generator two runs after the same `torch.manual_seed` differ: the numbers are not from torch's own"
+    )
     MADE_ON_CPU = (
         "a tensor is made on the CPU, so that the code fails when its inputs are on a GPU: use `x.new_zeros(...)`, or "
         "pass `device=x.device`"
@@ -117,6 +124,9 @@ _BREAKS: dict[Mistake, Rule] = {
     Common.DROPOUT_ASLEEP: Rule.DROPOUT,
     Common.DROPOUT_REPEATED: Rule.DROPOUT,
     Common.DROPOUT_ONE_FOR_ALL: Rule.DROPOUT,
+    Common.NO_GENERATOR: Rule.CHANCE,
+    Common.SEEDED_ANEW: Rule.CHANCE,
+    Common.SEEDED_AGAIN: Rule.CHANCE,
     Common.MADE_ON_CPU: Rule.DEVICE,
     Common.LOOP: Rule.LOOPS,
 }

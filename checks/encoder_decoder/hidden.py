@@ -118,7 +118,7 @@ def set_first(module):
 
 def check_clones(function: Callable) -> None:
     """Counts, equal starts, independence of each other and of the original, settings kept."""
-    for count in (1, 2, 5, drawn(8, 20)):
+    for count in (1, 2, 5, drawn(41, 70)):
         original = place(make_toy, beside=function)()
         before = original.state_dict()
         copies = call(function, original, count)
@@ -195,7 +195,7 @@ def _check_settings(function: Callable) -> None:
 
 def check_embedder(cls: Callable) -> None:
     """Start, values, the pad row, gradients."""
-    wide = (drawn(2000, 9000), drawn(2, 9), drawn(100, 999)), (drawn(9, 60), drawn(70, 600), drawn(0, 8))
+    wide = (drawn(10_000, 40_000), drawn(2, 9), drawn(1000, 9999)), (drawn(9, 60), drawn(70, 600), drawn(0, 8))
     for vocab, dim, pad_id in ((6, 6, 1), (11, 4, 0), (5, 8, 4), (7, 1, 2), (9, 9, 3), *wide):
         module = call(cls, vocab, dim, pad_id)
         expect_parameters(module, {"embedding.weight": (vocab, dim)})
@@ -246,14 +246,16 @@ def _check_embedder_gradient(cls: Callable) -> None:
     direction = randn(2, 3, 4)
     expected = torch.zeros_like(table).index_put_((tokens,), 2 * direction, accumulate=True)
     expected[2] = 0.0
-    module.zero_grad()
-    with torch.enable_grad():
-        value = call(module, tokens)
-        expect(value.requires_grad, Common.CUT_OFF)
-        (value * direction).sum().backward()
-    gradient = named_parameters(module)["embedding.weight"].grad
-    expect(gradient is not None, Common.PARAMETER_UNUSED, "the table")
-    expect_close(gradient, expected, "the gradient of the table", tolerance=_FLOAT32)
+    for mode, asked in ((True, ""), (False, "a call after `.eval()`")):
+        module.train(mode)
+        module.zero_grad()
+        with torch.enable_grad():
+            value = call(module, tokens)
+            expect(value.requires_grad, Common.CUT_OFF, asked=asked)
+            (value * direction).sum().backward()
+        gradient = named_parameters(module)["embedding.weight"].grad
+        expect(gradient is not None, Common.PARAMETER_UNUSED, "the table", asked=asked)
+        expect_close(gradient, expected, "the gradient of the table", tolerance=_FLOAT32, asked=asked)
     after = call(module.eval(), tokens)
     expect_close(after, 2 * table[tokens], "after `.eval()`, where nothing changes, the result", tolerance=_FLOAT32)
 
@@ -276,7 +278,7 @@ _TOKENS = [
 def check_target_mask(function: Callable) -> None:
     """Values for padding anywhere, lengths that differ, other devices."""
     pad_id = drawn(0, 90)
-    many = [_sentences(100, pad_id, (3, n), [n, drawn(1, n), n - 1]) for n in (drawn(41, 99), drawn(100, 600))]
+    many = [_sentences(100, pad_id, (3, n), [n, drawn(1, n), n - 1]) for n in (drawn(41, 99), drawn(601, 900))]
     for tokens, pad_id in (*_TOKENS, *((tokens, pad_id) for tokens in many)):
         n, real = tokens.shape[1], tokens != pad_id
         causal = torch.ones(n, n, dtype=torch.bool).tril()
@@ -522,6 +524,7 @@ def _check_decoder_gradients(cls: Callable) -> None:
         lambda x, memory: _decoder_layer(_Layer(state, 2), x, memory, *masks),
         {"x": given["x"], "memory": given["memory"]},
         tolerance=_FLOAT32,
+        module=module,
     )
     expect_parameter_gradients(
         module, lambda s, *g: _decoder_layer(_Layer(s, 2), *g), state, [*given.values()], tolerance=_FLOAT32
@@ -619,6 +622,7 @@ def check_decoder(cls: Callable) -> None:
         lambda memory: _Stack(state, 2, 2).decode(tokens, memory, *masks),
         {"memory": given["memory"]},
         tolerance=_FLOAT32,
+        module=module,
     )
     memory = randn(2, 4, 6)
     more = (memory, _EVERYTHING, _EVERYTHING)
@@ -744,7 +748,7 @@ def _sentences(vocab: int, pad_id: int, shape: tuple[int, int], lengths: Sequenc
 def check_translator(cls: Callable) -> None:
     """Parts, start, values of the three methods, which tell each leak."""
     _check_start(cls)
-    wide = (drawn(100, 900), drawn(100, 900), 4, 2, 1, 3), drawn(9, 90), (2, drawn(100, 200), drawn(66, 90))
+    wide = (drawn(1000, 3000), drawn(1000, 3000), 4, 2, 1, 3), drawn(101, 999), (2, drawn(100, 200), drawn(66, 90))
     for sizes, pad_id, shape in (*_TRANSLATORS, wide):
         _check_methods(cls, sizes, pad_id, shape)
 

@@ -17,10 +17,12 @@ from autograder.checks import (
     build,
     call,
     complain,
+    draw_probability,
     draw_sizes,
     expect,
     expect_close,
     expect_device,
+    expect_drawn_from_generator,
     expect_dropout_anew,
     expect_matches,
     expect_number,
@@ -33,6 +35,7 @@ from autograder.checks import (
     randint,
     randn,
     seed,
+    set_weights,
     unchanged,
 )
 from checks.formulas import feed_forward, layer_norm, linear, multi_head_attention
@@ -62,7 +65,8 @@ def check_masked_mean(function: Callable) -> None:
         {"x": randn(3, 1, 4), "mask": torch.tensor([[True], [False], [True]])},
         {"x": randn(2, 3, 1), "mask": square[:2]},
     ]
-    for ranges in (((9, 40), (17, 64), (2, 8)), ((2, 4), (65, 600), (17, 60))):  # drawn at each judgement
+    # Drawn at each judgement: long texts, many of them, many features.
+    for ranges in (((9, 40), (17, 64), (2, 8)), ((2, 4), (600, 3000), (5, 9)), ((100, 300), (2, 9), (60, 90))):
         batch, n, dim = draw_sizes(*ranges)
         some = torch.arange(n) < randint(0, n + 1, (batch, 1))  # padded at the end, or not at all
         some[0], some[1] = True, randn(n) > 0
@@ -266,6 +270,15 @@ def _check_classifier_dropout(cls: Callable) -> None:
         tolerance=_FLOAT32,
     )
     expect_dropout_anew(lambda rate: _build(cls, sizes, dropout=rate)[0], [randint(2, 7, (1, 6)).repeat(6, 1)])
+    module, state = _build(cls, sizes, dropout=draw_probability())
+    module.train()
+    results = []
+    for _ in range(2):  # the same is dropped, and padding has another vector
+        seed(7, beside=cls)
+        results.append(call(module, tokens).detach())
+        set_weights(module, {"embedding.weight": state["embedding.weight"].index_fill(0, torch.tensor([1]), 9.0)})
+    what = "the result while training with dropout, once the vector of padding has changed,"
+    expect_close(results[1], results[0], what, tolerance=_FLOAT32)
 
 
 def _check_classifier_gradients(cls: Callable) -> None:
@@ -305,7 +318,7 @@ def _examples(batch: int, classes: int) -> tuple[Tensor, Tensor]:
 
 def check_accuracy(function: Callable) -> None:
     """Values for any number of classes and examples, a Python float."""
-    drawn = [draw_sizes((100, 600), (2, 21)), draw_sizes((40, 99), (100, 400))]
+    drawn = [draw_sizes((1001, 6000), (2, 21)), draw_sizes((40, 99), (100, 400))]
     for batch, classes in ((24, 21), (6, 2), (7, 3), (5, 9), (1, 3), (4, 1), *drawn):
         scores, labels = _examples(batch, classes)
         for dtype in (torch.float64, torch.float32):
@@ -327,6 +340,12 @@ def check_accuracy(function: Callable) -> None:
 # ---- AccumulatingMetric
 
 
+def add_many(metric, values, counts):
+    """Add one value after the other."""
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        metric.add(value, count)
+
+
 def check_metric(cls: Callable) -> None:
     """Weighted means, several metrics at once, no state lost, the error when empty."""
     first, second = call(cls), call(cls)
@@ -346,11 +365,10 @@ def check_metric(cls: Callable) -> None:
             counts.append(count)
             for again in ("", ", asked for a second time,"):
                 _expect_mean(metric, values, counts, again)
-    metric, values, counts = call(cls), [], []
-    for _ in range(int(randint(30, 80, ()))):  # an epoch has more batches, and numbers may be large
-        values.append(random.uniform(-1, 1) * 10 ** random.uniform(0, 5))
-        counts.append(random.randint(1, 5000))
-        metric.add(values[-1], counts[-1])
+    metric, many = call(cls), int(randint(1001, 30_000, ()))  # an epoch has more batches, and numbers may be large
+    values = [random.uniform(-1, 1) * 10 ** random.uniform(0, 5) for _ in range(many)]
+    counts = [random.randint(1, 5000) for _ in range(many)]
+    place(add_many, beside=cls)(metric, torch.tensor(values, dtype=torch.float64), torch.tensor(counts))
     right = sum(v * c for v, c in zip(values, counts, strict=True)) / sum(counts)
     size = sum(abs(v) * c for v, c in zip(values, counts, strict=True)) / sum(counts)
     # Beside their size, as large numbers of both signs may cancel.
@@ -388,7 +406,7 @@ def check_warmup(function: Callable) -> None:
 # ---- train_epoch and evaluate
 
 
-def make_model(table, dropout):
+def make_model(table, dropout, slope):
     """A classifier of one table, which notes how it is used."""
 
     class Inner(nn.Module):
@@ -406,7 +424,7 @@ def make_model(table, dropout):
 
         def forward(self, tokens):
             self.modes.append([self.inner.training, torch.is_grad_enabled()])
-            return F.log_softmax(self.dropout(self.inner(4 * self.table[tokens].mean(1)) + self.bias), -1)
+            return F.log_softmax(self.dropout(self.inner(slope * self.table[tokens].mean(1)) + self.bias), -1)
 
     return Toy()
 
@@ -434,10 +452,10 @@ def leave_gradient(model):
 _Batches = list[tuple[Tensor, Tensor]]
 
 
-def _batches() -> _Batches:
-    """Of different sizes and lengths, so that means over batches and over examples differ; how many is drawn."""
+def _batches(least: int = 1, most: int = 11) -> _Batches:
+    """Of different sizes and lengths, so that means over batches and over examples differ; so many more are drawn."""
     sizes = [(5, 3), (2, 4), (1, 6), (4, 2), draw_sizes((9, 40), (9, 40))]
-    sizes += [draw_sizes((1, 20), (1, 20)) for _ in range(int(randint(1, 12, ())))]
+    sizes += [draw_sizes((1, 20), (1, 20)) for _ in range(int(randint(least, most + 1, ())))]
     return [(randint(0, 5, (b, n)), randint(0, 3, (b,))) for b, n in sizes]
 
 
@@ -448,6 +466,7 @@ def _simulate(
     factors: Sequence[float] = (),
     max_norm: float = math.inf,
     momentum: float = 0.0,
+    slope: float = 4.0,
 ) -> tuple[tuple[Tensor, Tensor], float, float]:
     """An epoch of gradient descent written out: table and bias, loss and accuracy."""
     weights = [table.double().clone(), torch.zeros(table.shape[1], dtype=torch.float64)]
@@ -456,7 +475,7 @@ def _simulate(
     for step, (tokens, labels) in enumerate(batches):
         with torch.enable_grad():
             leaves = [weight.clone().requires_grad_() for weight in weights]
-            log_probs = (4 * leaves[0][tokens].mean(1) + leaves[1]).log_softmax(-1)
+            log_probs = (slope * leaves[0][tokens].mean(1) + leaves[1]).log_softmax(-1)
             loss = -log_probs[range(len(labels)), labels].mean()
             gradients = torch.autograd.grad(loss, leaves)
         norm = sum(gradient.square().sum() for gradient in gradients) ** 0.5
@@ -481,8 +500,8 @@ def _expect_results(result: Any, name: str, right: tuple) -> None:
     expect_number(hits, right[2], f"{name}: the accuracy")
 
 
-def _toy(beside: Any, table: Tensor, dropout: float = 0.0) -> nn.Module:
-    return place(make_model, beside=beside)(table, dropout)
+def _toy(beside: Any, table: Tensor, dropout: float = 0.0, slope: float = 4.0) -> nn.Module:
+    return place(make_model, beside=beside)(table, dropout, slope)
 
 
 # (rate, whether there is a scheduler, max_norm, momentum); None leaves max_norm out.
@@ -498,15 +517,28 @@ def check_train_epoch(function: Callable) -> None:
     drawn = [(rate / 2, False, 100.0, momentum), (rate, True, norm, momentum)]
     for how in [*_TRAININGS, *drawn]:
         for dtype in (torch.float64, torch.float32):
-            _check_training(function, *how, dtype)
+            _check_training(function, *how, dtype, _batches())
+    _check_training(function, rate / 9, True, norm, momentum, torch.float64, _batches(100, 300))  # an epoch is long
+    for limit in randint(3, 60, (3,)).tolist():  # large gradients, of one step, so that no rounding grows
+        one = [(randint(0, 5, (6, 3)), randint(0, 3, (6,)))]
+        _check_training(function, rate / limit, False, float(limit), 0.0, torch.float64, one, 40.0 * limit)
 
 
 def _check_training(
-    function: Callable, rate: float, scheduled: bool, max_norm: float | None, momentum: float, dtype: torch.dtype
+    function: Callable,
+    rate: float,
+    scheduled: bool,
+    max_norm: float | None,
+    momentum: float,
+    dtype: torch.dtype,
+    batches: _Batches,
+    slope: float = 4.0,
 ) -> None:
-    batches = _batches()
     table = randn(5, 3).to(dtype)
-    model = _toy(function, table)
+    model = _toy(function, table, slope=slope)
+    # As an evaluation in between may have left it.
+    model.eval()
+    model.inner.eval()
     optimizer = place(make_optimizer, beside=function)(model, rate, momentum)
     # Nobody can foretell the factor of a step from the ones before; the scheduler is stepped once more than it is used.
     factors = [1.0, *(0.25 + torch.rand(len(batches)) / 2).tolist()] if scheduled else []
@@ -517,11 +549,11 @@ def _check_training(
     else:
         result = call(function, model, stream, optimizer, scheduler=scheduler, max_norm=max_norm)
     limit = max_norm or 1.0
-    right = _simulate(table, batches, rate, factors, limit, momentum)
+    right = _simulate(table, batches, rate, factors, limit, momentum, slope)
     after = dict(model.named_parameters())
     name = f"training with max_norm={limit} and {'a' if scheduler is not None else 'no'} scheduler"
     # A step that the optimizer has no part in is one without momentum.
-    without = partial(_simulate, table, batches, rate, factors, limit)
+    without = partial(_simulate, table, batches, rate, factors, limit, slope=slope)
     wrong: dict[Mistake, Callable[[], Tensor]] = {}
     if momentum:
         wrong[m.train_epoch.OTHER_OPTIMIZER] = lambda: without()[0][0]
@@ -531,12 +563,16 @@ def _check_training(
     expect_close(after["table"].detach(), right[0][0], what, wrong, tolerance=1e-4, otherwise=otherwise)
     expect_close(after["bias"].detach(), right[0][1], what, tolerance=1e-4, otherwise=otherwise)
     _expect_results(result, name, right)
+    awake = sum(training and recording for training, recording in model.modes)
+    told = {"expected": len(batches), "got": awake}
+    what = "the batches for which the parts of a model are in training mode, which came in evaluation mode,"
+    expect(awake >= len(batches), m.train_epoch.NOT_TRAINING, what, **told)
 
 
 def check_evaluate(function: Callable) -> None:
     """The numbers returned, call after call; gradients and modes as they were, and no graph recorded."""
-    for training in (True, False) * 3:
-        batches = _batches()
+    for turn, training in enumerate((True, False) * 3):
+        batches = _batches() if turn < 4 else _batches(100, 400)
         table = randn(5, 3)
         model = _toy(function, table, dropout=0.5)
         model.train(training)
@@ -559,7 +595,8 @@ _BOTH, _FIRST_ALONE, _SECOND_ALONE = 0.45, 0.15, 0.05  # of all examples; neithe
 LUCK = 7.5
 ENDS_OF, DRAWS = 601, 16_000  # examples and samples of the check of both ends
 FEW_EXAMPLES, DRAWS_OF_FEW, TENTHS = 10, 10_000, 3  # and of that with ten; the high end is so many tenths
-TURNS, DRAWS_OF_TURN = ((11, 40), (41, 400), (1001, 4000)), 60
+TIMES = 12  # draws that decide whether two generators give the same
+TURNS, DRAWS_OF_TURN = ((11, 40), (41, 400), (1001, 4000), (8001, 30_000)), 60
 # Examples, generators and two ranges of samples, by which it shows that more are drawn if more are asked for.
 AMONG, SEEDS, FEW, MANY = 2017, 7, (1001, 1021), (3000, 3101)
 
@@ -594,18 +631,24 @@ def check_paired_bootstrap(function: Callable) -> None:
 
 
 def _check_single_draws(function: Callable) -> None:
-    """What holds of every draw, whatever chance does; a prime number of examples, so that others show."""
+    """What holds of every draw, whatever chance does; a prime number of examples, so that others show.
+
+    A few draws have the ends of others in less than one of ten times: `TIMES` times in a row they never do.
+    """
     count = 499
     a, b = _answers(count)
     _, low, high = _call_bootstrap(function, a, b, 50, 0)
     expect(low != high, m.paired_bootstrap.NO_WIDTH, "both ends", got=low)
     once = [_call_bootstrap(function, a, b, 1, seed) for seed in range(10)]
-    again = [_call_bootstrap(function, a, b, 1, seed) for seed in range(10)]
     if any(math.isnan(end) for result in once for end in result):
         return  # a standard error of one draw: the check of both ends says so
     expect(all(low == high for _, low, high in once), m.paired_bootstrap.SAMPLES_IGNORED)
-    expect(once == again, m.paired_bootstrap.OTHER_RANDOM_NUMBERS)
-    expect(len(set(once)) > 1, m.paired_bootstrap.GENERATOR_UNUSED)
+    for samples in (1, int(randint(100, 300, ()))):
+
+        def run(generator: torch.Generator | None, samples: int = samples) -> list[tuple[float, float, float]]:
+            return [expect_triple(call(function, a, b, samples, generator)) for _ in range(TIMES)]
+
+        expect_drawn_from_generator(run, function, f"{count} examples and {samples} samples, {TIMES} times")
     whole = all(abs(count * low - round(count * low)) < 1e-3 for _, low, _ in once)
     told = {"expected": f"a multiple of 1/{count}", "got": once[0][1]}
     expect(whole, m.paired_bootstrap.OTHER_COUNT, f"the difference of one draw of {count} examples", **told)
@@ -682,8 +725,25 @@ def _check_whose_turn(function: Callable) -> None:
             expect(high > 0.5 / count, m.paired_bootstrap.NEVER_DRAWN, f"{what} the high end", **told)
 
 
+def _check_more_samples(function: Callable) -> None:
+    """What is drawn afterwards, from the same generator, tells whether more was drawn before.
+
+    That `TIMES` draws agree by chance is as rare as in `_check_single_draws`.
+    """
+    a, b = _answers(499)
+    few, many = (int(randint(least, most, ())) for least, most in ((4001, 6000), (6001, 15_000)))
+    number, afterwards = int(randint(0, 10**6, ())), []
+    for samples in (few, many):
+        generator = torch.Generator().manual_seed(number)
+        call(function, a[:9], b[:9], samples, generator)
+        afterwards.append([expect_triple(call(function, a, b, 1, generator)) for _ in range(TIMES)])
+    asked = f"{few} samples and {many}, with equal generators"
+    same = afterwards[0] == afterwards[1]
+    expect(not same, m.paired_bootstrap.SAMPLES_CAPPED, "what the generator gives afterwards", asked=asked)
+
+
 def _check_samples(function: Callable) -> None:
-    """As many samples as asked for, 2,000 by default, and torch's own generator where none is given.
+    """As many samples as asked for, and 2,000 by default.
 
     What is compared comes from equal generators, so that nothing is left to chance but one thing: that more samples
     give the same ends for each of `SEEDS` generators, which happens less than once in a million times.
@@ -691,19 +751,18 @@ def _check_samples(function: Callable) -> None:
     a, b = _answers(AMONG)
     few, many = (int(randint(least, most, ())) for least, most in (FEW, MANY))
 
-    def ends(number: int, *samples: int) -> tuple[float, float, float]:
-        result = call(function, a, b, *samples, generator=torch.Generator().manual_seed(number))
-        return expect_triple(result)
+    def ends(number: int, *samples: int, used: int = 0) -> tuple[float, float, float]:
+        generator = torch.Generator().manual_seed(number)
+        torch.rand(used, generator=generator)
+        return expect_triple(call(function, a, b, *samples, generator=generator))
 
     seeds = randint(0, 1_000_000, (SEEDS,)).tolist()
     asked = f"{few} samples and {many}, for {SEEDS} generators"
-    capped = all(ends(number, few) == ends(number, many) for number in seeds)
+    of_few = [ends(number, few) for number in seeds]
+    capped = of_few == [ends(number, many) for number in seeds]
     expect(not capped, m.paired_bootstrap.SAMPLES_CAPPED, "the interval", asked=asked)
+    again = of_few == [ends(number, few, used=1 + number % 99) for number in seeds]
+    expect(not again, Common.SEEDED_AGAIN, "the interval", asked=f"{few} samples, for {SEEDS} generators")
+    _check_more_samples(function)
     default = all(ends(number) == ends(number, 2000) for number in seeds[:3])
     expect(default, m.paired_bootstrap.DEFAULT_SAMPLES, "the interval without `samples`")
-    once = []
-    for number in (3, 3, 4, 5):
-        seed(number, beside=function)
-        once.append(call(function, a, b, 20))
-    expect(once[0] == once[1], m.paired_bootstrap.OWN_SEED, "after the same `torch.manual_seed` two results")
-    expect(len(set(once)) > 1, m.paired_bootstrap.OWN_SEED, "after three different `torch.manual_seed` one result")

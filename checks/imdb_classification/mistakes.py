@@ -159,11 +159,8 @@ class paired_bootstrap(Mistake):
     )
     SAMPLES_IGNORED = "`samples` is ignored: of one sample both percentiles are that sample's difference"
     NO_WIDTH = "the interval has no width: draw the examples with replacement, as many as there are"
-    OTHER_RANDOM_NUMBERS = "the same generator gives two results: pass `generator` on to whatever draws the examples"
-    GENERATOR_UNUSED = "another generator gives the same result: `generator` is not used"
     SAMPLES_CAPPED = "more samples give the same result: as many are to be drawn as `samples` says"
     DEFAULT_SAMPLES = "the default of `samples` is another than the exercise says"
-    OWN_SEED = "without a generator the draws do not come from torch's own"
     OTHER_COUNT = "a draw has another number of examples than there are"
     NEVER_DRAWN = "one of the examples is never drawn: draw from all of them, the first and the last too"
     NINETY_PERCENT = "five percent are left out at each end, which is an interval of 90 %"

@@ -22,6 +22,7 @@ from autograder.checks import (
     expect,
     expect_close,
     expect_device,
+    expect_drawn_from_generator,
     expect_gradients,
     expect_matches,
     expect_not_calling,
@@ -105,7 +106,6 @@ def check_rms_norm(cls: Callable) -> None:
     expect_close(call(module, torch.zeros(2, 5, dtype=torch.float64)), torch.zeros(2, 5), "the result for zeros")
     what = "the result after `.eval()`, where nothing should change,"
     expect_close(call(module.eval(), x), _rms(state, x), what, tolerance=_NEAR)
-    expect_parameter_gradients(module, _rms, state, [x], tolerance=_NEAR)
     expect_device(module.to(torch.float32).to("meta"), {"x": x.float()})
 
 
@@ -315,9 +315,11 @@ def check_causal_self_attention(cls: Callable) -> None:
     def output(x: Tensor) -> Tensor:
         return expect_pair(call(module, x), m.CausalSelfAttention)[0]
 
-    expect_gradients(output, lambda x: _attend(state, x, 3), {"x": x}, tolerance=_NEAR)
+    expect_gradients(output, lambda x: _attend(state, x, 3), {"x": x}, tolerance=_NEAR, module=module)
     expect_parameter_gradients(module, lambda s, x: _attend(s, x, 3), state, [x], _NEAR)
-    _expect_gradients_through_the_cache(module, state)
+    for mode in (True, False):
+        module.train(mode)
+        _expect_gradients_through_the_cache(module, state)
     x = randn(2, 4, 6)
     module.eval()
     expect_close(output(x), _attend(state, x, 3), "the output after `.eval()`", tolerance=_NEAR)
@@ -700,6 +702,12 @@ def _drawn(function: Callable, logits: Tensor, **settings: Any) -> Tensor:
     return tokens
 
 
+def _drawn_with(
+    function: Callable, logits: Tensor, settings: Mapping[str, Any], generator: torch.Generator | None
+) -> Tensor:
+    return _drawn(function, logits, **settings, **({} if generator is None else {"generator": generator}))
+
+
 def _expect_greedy(function: Callable) -> None:
     for batch, vocab in ((4, 4), (3, 7), (1, 5), (6, 2), (1, drawn(60, 5000)), (drawn(100, 600), drawn(9, 90))):
         logits = 1e-3 * randn(batch, vocab, dtype=torch.float32) + 0.01 * torch.stack(
@@ -750,23 +758,13 @@ def _expect_generator(function: Callable) -> None:
         scores, settings = _scores(drawn(9, 40), kinds)
         logits = scores.expand(60, -1).clone()
 
-        def run(number: int | None, logits: Tensor = logits, settings: dict[str, Any] = settings) -> Tensor:
-            options = {} if number is None else {"generator": torch.Generator().manual_seed(number)}
-            return _drawn(function, logits, **settings, **options)
-
-        number = drawn(0, 10**9)
-        draws = torch.stack([run(number + k) for k in range(8)])
-        first, asked = draws[0], listed(settings)
+        draws = torch.stack([_drawn(function, logits, **settings) for _ in range(8)])
+        asked = listed(settings)
         expect((draws != scores.argmax()).any(), m.sample_next.GREEDY, "eight draws of 60 rows", asked=asked)
         alike = torch.equal(draws, draws[:, :1].expand_as(draws))
         expect(not alike, m.sample_next.ONE_FOR_ALL, "60 rows of the same scores, in eight draws", asked=asked)
-        expect(torch.equal(first, run(number)), m.sample_next.NO_GENERATOR, "two draws", asked=listed(settings))
-        expect(not torch.equal(run(number), run(number + 1)), m.sample_next.SEEDED_ANEW, asked=listed(settings))
-        expect(not torch.equal(run(None), run(None)), m.sample_next.FIXED_SEED, asked=listed(settings))
-        used = torch.Generator().manual_seed(number)
-        torch.rand(drawn(1, 99), generator=used)
-        again = _drawn(function, logits, **settings, generator=used)
-        expect(not torch.equal(first, again), m.sample_next.SEEDED_AGAIN, asked=listed(settings))
+        draw = partial(_drawn_with, function, logits, settings)
+        expect_drawn_from_generator(draw, function, asked)
 
 
 @dataclass(frozen=True)
@@ -853,11 +851,11 @@ def _expect_lot(function: Callable, lot: _Lot) -> None:
     asked = f"{lot.calls} times {rows} rows of {len(scores)} scores; {listed(settings)}"
     expect((tokens != scores.argmax()).any(), m.sample_next.GREEDY, asked=asked)
     if lot.calls > 1:
-        expect((tokens != tokens[:1]).any(), m.sample_next.FIXED_SEED, asked=asked)
+        expect((tokens != tokens[:1]).any(), Common.FIXED_SEED, asked=asked)
         if lot.calls**2 * float(_distribution(scores, **settings).square().sum()) ** rows < FALSE:
             calls = len(tokens.unique(dim=0))
             told = {"expected": f"{lot.calls}", "got": f"{calls}"}
-            expect(calls == lot.calls, m.sample_next.FIXED_SEED, "different calls", asked=asked, **told)
+            expect(calls == lot.calls, Common.FIXED_SEED, "different calls", asked=asked, **told)
         alike = len(tokens.T.unique(dim=0)) < rows
         expect(not alike, m.sample_next.ONE_FOR_ALL, "two rows that agree in every call", asked=asked)
     _expect_counts(tokens.flatten(), scores, settings, asked)
@@ -1087,12 +1085,23 @@ def _expect_sampling(function: Callable) -> None:
         text, asked = run(**settings), listed(settings)
         expect_close(text, greedy, "what is written", asked=asked, otherwise=m.generate.SETTINGS)
     expect(not torch.equal(run(), greedy), m.generate.GREEDY)
-    two = [run(generator=torch.Generator().manual_seed(3)) for _ in range(2)]
-    expect(torch.equal(*two), m.generate.SETTINGS, "`generator`")
     # With the same scores everywhere only the noise differs from step to step.
     level = place(_make_toy, beside=function)(table[:1].expand(97, 8).clone(), 10**6)
     steps = call(function, level, prompt, 5, generator=torch.Generator().manual_seed(5))[:, 2:]
     expect(not (steps == steps[:, :1]).all(), m.generate.SEEDED_ANEW)
+    for kinds in ((), ("temperature", "top_k", "top_p")):
+        scores, settings = _scores(drawn(9, 40), kinds)
+        level = place(_make_toy, beside=function)(scores.expand(97, -1).clone(), 10**6)
+        expect_drawn_from_generator(partial(_written_with, function, level, settings), function, listed(settings))
+
+
+def _written_with(
+    function: Callable, model: Any, settings: Mapping[str, Any], generator: torch.Generator | None
+) -> Tensor:
+    options = {} if generator is None else {"generator": generator}
+    text = call(function, model, torch.zeros(40, 1).long(), 5, **settings, **options)
+    expect_tensor(text, (40, 6), torch.int64, "what is written", listed(settings))
+    return text
 
 
 # ---- a head that copies

@@ -149,10 +149,6 @@ class sample_next(Mistake):
     FIRST_ROW = "the first row's scores are used for all rows"
     FLOATS = "the tokens are no integers"
     ONE_FOR_ALL = "one random number decides for several rows: draw one for each"
-    NO_GENERATOR = "two draws with generators of the same seed differ: pass `generator` on"
-    SEEDED_ANEW = "generators of different seeds give the same tokens: draw from `generator`, do not seed anew"
-    SEEDED_AGAIN = "a generator that was drawn from begins anew: draw from `generator` itself, not from its first seed"
-    FIXED_SEED = "without a generator two draws give the same tokens: there is a fixed seed inside"
 
 
 class generate(Mistake):

@@ -385,7 +385,7 @@ def sample_next(function: Callable) -> None:
     asked = "top_p=0.7, for the probabilities 1/8, 1/2, 1/8 and 1/4"
     expect(found == [1, 3], known.UNORDERED, "what 2,000 draws give", asked=asked, expected=[1, 3], got=found)
     first, again = (drawn(generator=torch.Generator().manual_seed(1)) for _ in range(2))
-    expect(torch.equal(first, again), known.NO_GENERATOR)
+    expect(torch.equal(first, again), Common.NO_GENERATOR)
     expect_raises(ValueError, lambda: function(logits, temperature=-1.0), "a temperature of -1")
     expect_raises(ValueError, lambda: function(logits, top_k=0), "top_k=0")
     expect_raises(ValueError, lambda: function(logits, top_p=1.5), "top_p=1.5")

@@ -233,7 +233,7 @@ def check_NarrowSelfAttention_values(cls: Callable) -> None:
         x = case["x"].double()
         expect_device(copies.elsewhere, {"x": x})
         _expect_gradients_of_copy(copies, partial(_narrow, heads=heads), x)
-        expect_gradients(copies, oracle, case, tolerance=_FLOAT32)
+        expect_gradients(copies, oracle, case, tolerance=_FLOAT32, module=copies.double)
         expect_close(call(copies.single.eval(), case["x"]), oracle(x), "the output after `.eval()`")
     for batch, n, heads, size in _drawn_narrow_sizes():
         copies = _narrow_copies(cls, heads * size, heads)
@@ -258,7 +258,7 @@ def check_NarrowSelfAttention_masks(cls: Callable) -> None:
         cases = [{"x": randn(batch, n, dim, dtype=torch.float32), "mask": mask} for mask in _masks(batch, heads, n, n)]
         oracle = partial(_narrow, state=copies.state, heads=heads)
         _expect_values(copies, oracle, cases, "the output with a mask")
-        expect_gradients(copies, oracle, cases[-1], tolerance=_FLOAT32)
+        expect_gradients(copies, oracle, cases[-1], tolerance=_FLOAT32, module=copies.double)
     for batch, n, heads, size in _drawn_narrow_sizes():
         copies = _narrow_copies(cls, heads * size, heads)
         case = {"x": randn(batch, n, heads * size, dtype=torch.float32), "mask": rand_mask(batch, n, n)}
@@ -321,7 +321,8 @@ def check_MultiHeadAttention_values(cls: Callable) -> None:
         _expect_gradients_of_copy(copies, partial(_wide, heads=heads), *doubles)
         for part in (0, 1):
             oracle = partial(_wide, state=copies.state, heads=heads, part=part)
-            expect_gradients(_part(copies, part), oracle, {**inputs, "mask": None}, tolerance=_FLOAT32)
+            given = {**inputs, "mask": None}
+            expect_gradients(_part(copies, part), oracle, given, tolerance=_FLOAT32, module=copies.double)
     for batch, n, keys, heads, size in _drawn_wide_sizes():
         copies = _Copies(cls, heads * size, heads, wide_shapes(heads * size))
         _expect_wide_values(copies, heads, [{**_wide_inputs(batch, n, keys, heads * size), "mask": None}], "")
@@ -340,7 +341,7 @@ def check_MultiHeadAttention_masks(cls: Callable) -> None:
         cases = [{**_wide_inputs(batch, n, keys, dim), "mask": mask} for mask in _masks(batch, heads, n, keys)]
         _expect_wide_values(copies, heads, cases, " with a mask")
         oracle = partial(_wide, state=copies.state, heads=heads)
-        expect_gradients(_part(copies, 0), oracle, cases[-1], tolerance=_FLOAT32)
+        expect_gradients(_part(copies, 0), oracle, cases[-1], tolerance=_FLOAT32, module=copies.double)
     for batch, n, keys, heads, size in _drawn_wide_sizes():
         copies = _Copies(cls, heads * size, heads, wide_shapes(heads * size))
         case = {**_wide_inputs(batch, n, keys, heads * size), "mask": rand_mask(batch, n, keys)}

@@ -18,6 +18,7 @@ from autograder.checks import (
     expect,
     expect_close,
     expect_device,
+    expect_drawn_from_generator,
     expect_gradients,
     expect_parameter_gradients,
     expect_parameters,
@@ -28,7 +29,6 @@ from autograder.checks import (
     randint,
     randn,
     randomise,
-    seed,
     set_weights,
     unchanged,
 )
@@ -261,7 +261,7 @@ def _check_dealing(function: Callable) -> None:
     expect(
         all(chosen.all() for _, chosen in drawn), known.SHARE, "the share of the tokens chosen", asked="a share of 1"
     )
-    expect(not all(torch.equal(inputs, drawn[0][0]) for inputs, _ in drawn), known.FIXED_SEED)
+    expect(not all(torch.equal(inputs, drawn[0][0]) for inputs, _ in drawn), Common.FIXED_SEED)
     counts = [int((inputs == 2).sum()) for inputs, _ in drawn]
     told = {"expected": "different numbers, about 80", "got": f"{counts[0]} in each of {_DEALT} calls"}
     expect(len(set(counts)) > 1, known.DEALT, "those of 100 tokens that become `mask_id`", **told)
@@ -272,23 +272,13 @@ def _check_dealing(function: Callable) -> None:
 
 
 def _check_generator(function: Callable) -> None:
-    known, tokens = m.mask_tokens, randint(5, 600, (20, 50))
+    tokens, vocab, special, share = randint(0, 600, (20, 50)), 600, _special(600, 4), drawn_between(0.3, 0.9)
 
-    def drawn(number: int | None) -> tuple[Tensor, Tensor]:
-        chance = {} if number is None else {"generator": torch.Generator().manual_seed(number)}
-        return expect_two(call(function, tokens, 2, 600, [0, 1, 2], 0.5, **chance))
+    def run(generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        chance = {} if generator is None else {"generator": generator}
+        return expect_two(call(function, tokens, special[0], vocab, special, share, **chance))
 
-    def alike(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> bool:
-        return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-
-    expect(alike(drawn(3), drawn(3)), known.NO_GENERATOR)
-    expect(not alike(drawn(3), drawn(4)), known.SEEDED_ANEW)
-    used = torch.Generator().manual_seed(3)
-    torch.rand(draw_size(1, 99), generator=used)
-    again = expect_two(call(function, tokens, 2, 600, [0, 1, 2], 0.5, generator=used))
-    expect(not alike(drawn(3), again), known.SEEDED_AGAIN)
-    seed(7, beside=function)
-    expect(not alike(drawn(None), drawn(None)), known.FIXED_SEED)
+    expect_drawn_from_generator(run, function, f"tokens {tuple(tokens.shape)} and share {share:g}")
 
 
 # ---- ReviewClassifier
@@ -363,11 +353,9 @@ def check_review_classifier(cls: Callable) -> None:
                 }
                 expect_close(y, right, "the result", rivals, dtype, asked=asked)
         tokens = _texts(3, 6, vocab, pad_id)[:2]
-        for training in (False, True):
-            model.train(training)
-            expect_parameter_gradients(model, lambda s, t, pad_id=pad_id: _judge(s, t, pad_id), state, [tokens])
+        expect_parameter_gradients(model, lambda s, t, pad_id=pad_id: _judge(s, t, pad_id), state, [tokens])
         what = "the result while training, where nothing should change,"
-        expect_close(call(model, tokens), _judge(state, tokens, pad_id), what)
+        expect_close(call(model.train(), tokens), _judge(state, tokens, pad_id), what)
 
 
 # ---- layer_rates

@@ -43,10 +43,6 @@ class mask_tokens(Mistake):
     ALWAYS_AS_MANY = "a fixed number of positions is chosen: each is drawn by itself"
     ONE_TOKEN = "one random token takes every place: draw one for each"
     TOKENS_MISSING = "some tokens of the vocabulary are never put in another's place"
-    NO_GENERATOR = "two draws with generators of the same seed differ: pass `generator` on to each draw"
-    SEEDED_ANEW = "generators of different seeds give the same: draw from `generator`, do not seed anew"
-    SEEDED_AGAIN = "a generator that was drawn from begins anew: draw from `generator` itself, not from its first seed"
-    FIXED_SEED = "without a generator two draws are the same: there is a fixed seed inside"
     TOGETHER = "neighbours are chosen together: each position is drawn by itself"
     FATES_TOGETHER = "neighbours have one fate together: draw one for each chosen token"
     DEALT = "the fates are dealt out in fixed numbers: each chosen token has its own, on its own"
@@ -136,6 +132,5 @@ class contaminated(Mistake):
 
 
 breaks(Rule.UNCHANGED, pack.ROWS_CHANGED)
-breaks(Rule.CHANCE, mask_tokens.NO_GENERATOR, mask_tokens.SEEDED_ANEW)
 breaks(Rule.START, LowRank.B_START, LowRank.A_START)
 breaks(Rule.EFFORT, contaminated.SLOW)

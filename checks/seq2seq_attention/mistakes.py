@@ -158,9 +158,6 @@ class Seq2Seq(Mistake):
         "a row of `target` is fed, one sentence with all its positions: position t of every sentence is a column"
     )
     OTHER_TOKENS = "a step is fed tokens of another shape: it takes one for each sentence, (B,)"
-    GENERATOR_IGNORED = "the choices are not drawn from the generator that is given"
-    SEEDED_INSIDE = "two runs without a generator make the same choices: there is a fixed seed inside"
-    SEEDED_ANEW = "generators of different seeds lead to the same choices: draw from the generator as it is given"
     CHOSEN_ONCE = "the choice is made once for all steps: choose anew at each step"
     REPEATS = "the choices repeat after a few steps: draw a new number at each step"
     OTHER_SHARE = "the true token is fed with another probability than `teacher_forcing`"

@@ -54,14 +54,19 @@ def _expect_values(
     asked: str,
     mask: Tensor | None = None,
     tolerance: float | None = None,
+    modes: tuple[bool, ...] = (True, False),
 ) -> None:
-    """The module equals the oracle on `x`, in the dtype of `x`, and leaves `x` and `mask` alone."""
+    """The module equals the oracle on `x`, in the dtype of `x` and in both modes, and leaves `x` and `mask` alone."""
     more = {} if mask is None else {"mask": mask}
-    with unchanged(x=x, **more):
-        value = call(module, x, *more.values())
     right = x.double()
     wrong = {mistake: lambda f=f: f(right) for mistake, f in mistakes.items()}
-    expect_close(value, oracle(right), "the result", wrong, x.dtype, tolerance, asked)
+    for training in modes:
+        module.train(training)
+        with unchanged(x=x, **more):
+            value = call(module, x, *more.values())
+        told = asked if training else f"{asked}, after `.eval()`"
+        expect_close(value, oracle(right), "the result", wrong, x.dtype, tolerance, told)
+    module.train()
 
 
 # ---- LayerNorm
@@ -138,7 +143,7 @@ def _check_small_norms(cls: Callable) -> None:
             x = (randn(4, 6) + 2 * torch.arange(6)) * 10.0**power
             asked = f"x (4, 6) of size 1e{power} and eps={value:g}"
             right, wrong = partial(_torch_norm, state, eps=value), _norm_mistakes(state, value)
-            _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32)
+            _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32, modes=(True,))
 
 
 def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None) -> None:
@@ -150,7 +155,7 @@ def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None)
         x = (randn(*shape).clamp(-0.5, 0.5) + 2 * (torch.arange(dim) - dim // 2) + 3).to(dtype)
         asked = f"x {shape} and eps={value:g}"
         right, wrong = partial(_torch_norm, state, eps=value), _norm_mistakes(state, value)
-        _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32)
+        _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32, modes=(True,))
 
 
 def _check_norm_extremes(module: nn.Module, state: State) -> None:

@@ -100,7 +100,7 @@ def check_window_weights(function: Callable) -> None:
     for size, width in [*sizes, (long, draw_size(150, 299)), (long, 2), (long, long - 1)]:
         name = f"window_weights({size}, {width})"
         expect_close(call(function, size, width), _window(size, width), name, dtype=torch.float32)
-    for width in (0, -1, -n):
+    for width in (0, -1, -n, -draw_size()):
         expect_raises(ValueError, lambda width=width: function(n, width), f"window_weights({n}, {width})")
     tree = ast.parse(source_of(function))
     again = any(isinstance(node, ast.Name) and node.id in ("window_weights", "map") for node in ast.walk(tree))
