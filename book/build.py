@@ -164,8 +164,9 @@ def _sections(page: Path) -> list[tuple[str, str]]:
     for box in soup.select("dt, dd, td, th, li, p"):
         box.append(" ")  # or its last word would run into what follows
     terms = [
-        (str(term["id"]), f"{term.get_text()} {term.find_next_sibling('dd').get_text()}")
+        (str(term["id"]), f"{term.get_text()} {meaning.get_text()}")
         for term in soup.select("dl.glossary dt[id]")
+        for meaning in term.find_next_siblings("dd", limit=1)
     ]
     for told in soup.select("dl.glossary"):
         told.decompose()
