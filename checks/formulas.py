@@ -18,7 +18,7 @@ def linear(state: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
 
 
 def layer_norm(state: Mapping[str, Tensor], name: str, x: Tensor, eps: float = 1e-5) -> Tensor:
-    """Layer normalisation over the last dimension."""
+    """Layer normalization over the last dimension."""
     return F.layer_norm(x, x.shape[-1:], state[f"{name}.weight"], state[f"{name}.bias"], eps)
 
 

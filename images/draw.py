@@ -196,13 +196,13 @@ def number(value: float) -> str:
 
 @diagram("From a weighted average to a translator, and on", 820)
 def course_map(svg: ET.Element) -> None:
-    """The thirteen chapters as a winding path: start here, weighted averages, normalised dot products, queries keys and
+    """The thirteen chapters as a winding path: start here, weighted averages, normalized dot products, queries keys and
     values, multi-head attention, positions, the transformer block, classification, seq2seq with attention, the
     encoder-decoder, a translator from German into English, a language model, and pretraining."""
     stops = [
         ("Start here", "shapes, einsum", INPUT),
         ("Weighted\naverages", "y = W x", INPUT),
-        ("Normalised\ndot products", "W from x itself", INPUT),
+        ("Normalized\ndot products", "W from x itself", INPUT),
         ("Queries, keys,\nvalues", "scale, masks", QUERY),
         ("Multi-head\nattention", "narrow, wide", QUERY),
         ("Positions", "sets get order", QUERY),

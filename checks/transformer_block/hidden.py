@@ -548,13 +548,13 @@ _BROKEN: list[tuple[str, Mistake, dict[str, Any]]] = [
     ("adds eps outside the root", _T.EPS_IGNORED, {"outside": True}),
     ("ignores the argument eps", _T.EPS_IGNORED, {"eps": 1e-5}),
     ("has another default eps, 1e-3", _T.EPS_DEFAULT, {"usual": 1e-3}),
-    ("normalises over the positions instead of the features", _T.OTHER_DIMENSIONS, {"dims": [-2]}),
-    ("normalises over positions and features together", _T.OTHER_DIMENSIONS, {"dims": [-2, -1]}),
-    ("normalises over the batch", _T.OTHER_DIMENSIONS, {"dims": [0]}),
-    ("normalises over batch and features together", _T.SEQUENCES, {"dims": [0, -1]}),
-    ("normalises over the whole tensor", _T.OTHER_DIMENSIONS, {"dims": [0, 1, 2, 3]}),
+    ("normalizes over the positions instead of the features", _T.OTHER_DIMENSIONS, {"dims": [-2]}),
+    ("normalizes over positions and features together", _T.OTHER_DIMENSIONS, {"dims": [-2, -1]}),
+    ("normalizes over the batch", _T.OTHER_DIMENSIONS, {"dims": [0]}),
+    ("normalizes over batch and features together", _T.SEQUENCES, {"dims": [0, -1]}),
+    ("normalizes over the whole tensor", _T.OTHER_DIMENSIONS, {"dims": [0, 1, 2, 3]}),
     ("uses the first sequence's mean and variance for the whole batch", _T.SEQUENCES, {"first": True}),
-    ("normalises over dimension 2, which is the last in three dimensions alone", _T.DIMENSION_2, {"dims": [2]}),
+    ("normalizes over dimension 2, which is the last in three dimensions alone", _T.DIMENSION_2, {"dims": [2]}),
     ("does not use its weight", _T.WEIGHT, {"weight": "none"}),
     ("does not use its bias", _T.BIAS, {"bias": False}),
     ("scales all features by the first entry of its weight", _T.WEIGHT, {"weight": "first"}),
@@ -564,7 +564,7 @@ _BROKEN: list[tuple[str, Mistake, dict[str, Any]]] = [
     ("has a weight and a bias that are no parameters", _T.NO_PARAMETERS, {"learned": False}),
     ("changes its input in place", _T.IN_PLACE, {"keep": False}),
     ("cuts mean and variance off from the graph", _T.GRADIENTS, {"cut": True}),
-    ("does not normalise after `.eval()`", _T.EVAL, {"always": False}),
+    ("does not normalize after `.eval()`", _T.EVAL, {"always": False}),
 ]
 
 

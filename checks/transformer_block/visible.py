@@ -24,7 +24,7 @@ from autograder.checks import (
 from autograder.course.card import visible
 from checks.transformer_block import mistakes as m
 
-# The features of section 6.2, and what is left of them once they are normalised.
+# The features of section 6.2, and what is left of them once they are normalized.
 FEATURES = [2.0, 4, 4, 4, 5, 5, 7, 9]
 NORMALISED = torch.tensor([-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2])
 

@@ -43,7 +43,7 @@ def _inputs(sizes: tuple[int, int, int, int]) -> dict[str, Tensor]:
 
 
 def _check_values(function: Callable) -> None:
-    # Weights that sum to 2 show code that normalises what it should take as it is.
+    # Weights that sum to 2 show code that normalizes what it should take as it is.
     cases = [_inputs(sizes) for sizes in _SIZES]
     cases.append({"x": cases[1]["x"], "weights": 2 * cases[1]["weights"]})
     long = [(2, 3, draw_size(), 4), (2, draw_size(), 3, 2), (2, 3, 4, draw_size()), (draw_size(), 2, 3, 2)]

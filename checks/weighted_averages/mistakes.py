@@ -12,7 +12,7 @@ class weighted_avg(Mistake):
     BATCH_SUMMED = "the batch is summed over: sequences must not mix"
     AVERAGED = "the products are averaged instead of summed: the weights already sum to 1"
     PLAIN_MEAN = "the weights are ignored: this is the plain mean"
-    NORMALISED_AGAIN = "the weights are normalised again: use them as they are"
+    NORMALISED_AGAIN = "the weights are normalized again: use them as they are"
     SOFTMAX = "the weights go through a softmax: they are weights already, use them as they are"
     THREE_DIMENSIONS = "it is right for three dimensions only: there may be any number before the last two"
     ONE_EINSUM = "the exercise asks for exactly one `torch.einsum`"
