@@ -724,6 +724,7 @@ class _OneStep:
         self._function = function
         self._attention, _ = _attention_with_weights(function, 8, 4, dropout, torch.float64)
         self.train, self.eval = self._attention.train, self._attention.eval
+        self.zero_grad, self.named_parameters = self._attention.zero_grad, self._attention.named_parameters
 
     def __call__(self, x_t: Tensor) -> Tensor:
         return expect_pair(call(self._function, self._attention, x_t, None))[0]

@@ -120,13 +120,13 @@ def check_layer_norm_class(cls: Callable) -> None:
     module, state = build(lambda: cls(5), {"weight": (5,), "bias": (5,)})
     x = randn(2, 3, 5)
     expect_not_calling(module, [x], _LIBRARY, m.LayerNorm.LIBRARY)
+    after = call(module.eval(), x)
+    expect_close(after, _torch_norm(state, x), "the result after `.eval()`", otherwise=m.LayerNorm.SILENT_IN_EVAL)
+    module.train()
     cut = {m.LayerNorm.STATISTICS_CUT_OFF: lambda x: _norm(state, x, 1e-5, cut=True)}
     expect_gradients(module, partial(_torch_norm, state), {"x": x}, cut, tolerance=_FLOAT32)
     expect_parameter_gradients(module, _torch_norm, state, [x], tolerance=_FLOAT32)
     _check_norm_extremes(module.to(torch.float32), state)
-    module.eval()
-    after = call(module, x.float())
-    expect_close(after, _torch_norm(state, x), "the result after `.eval()`", otherwise=m.LayerNorm.SILENT_IN_EVAL)
     expect_device(module.to("meta"), {"x": x.float()})
 
 
