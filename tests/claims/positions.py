@@ -131,7 +131,7 @@ CLAIMS = [
     Claim(
         "penalty-reading",
         "It notices a shuffle, but not a sentence read from the back",
-        lambda o: o["penalty-tried"].split() == "shuffled: equivariant False reversed: equivariant True".split(),
+        lambda o: o["penalty-tried"].splitlines() == ["shuffled: equivariant False", "reversed: equivariant True"],
     ),
     Claim(
         "bag-reading",
