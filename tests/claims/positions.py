@@ -129,6 +129,16 @@ CLAIMS = [
         ),
     ),
     Claim(
+        "longer-causal-reading",
+        "The mask alone reads every length right in all three runs",
+        lambda o: re.findall(r"mask alone, .*: (.*)", o["longer-causal"]) == ["100%, 100%, 100%"] * 3,
+    ),
+    Claim(
+        "longer-causal-reading",
+        "the penalty makes it worse\non long sequences",
+        lambda o: max(map(int, re.findall(r"(\d+)%", o["longer-causal"].partition("penalty, length 60")[2]))) < 80,
+    ),
+    Claim(
         "penalty-reading",
         "It notices a shuffle, but not a sentence read from the back",
         lambda o: o["penalty-tried"].splitlines() == ["shuffled: equivariant False", "reversed: equivariant True"],
