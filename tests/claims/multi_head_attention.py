@@ -50,6 +50,14 @@ CLAIMS = [
             0.48 <= first < 0.6 and second < 0.5 for first, second in _weights(o["waiter-heads-run"], "one head of 16")
         ),
     ),
+    Claim(
+        "waiter-single-reading",
+        "right nearly always, and in 85 % of the dinners and more the\nsecond answer is the same thing once again",
+        lambda o: (
+            min(map(int, re.findall(r"first (\d+)% right", o["waiter-single"]))) >= 95
+            and min(map(int, re.findall(r"same twice (\d+)%", o["waiter-single"]))) >= 85
+        ),
+    ),
     Claim("network-reading", "It solves the task", lambda o: min(_shares(o["network-run"], "one head, then")) >= 99),
     Claim(
         "trap-modes-reading",

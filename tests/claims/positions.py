@@ -39,6 +39,18 @@ def _at(o: dict[str, str], reader: str, length: int) -> float:
     return _numbers(o["longer-table"], reader)[lengths.index(length)]
 
 
+def _clamped(o: dict[str, str], length: int) -> list[tuple[int, int]]:
+    """Each rotary reader's accuracy (%) at a length, as it is and with clamped distances."""
+    rows = re.findall(rf"length {length}: (\d+)%, clamped (\d+)%", o["longer-clamped"])
+    return [(int(before), int(after)) for before, after in rows]
+
+
+def _more_readers(o: dict[str, str]) -> list[dict[str, int]]:
+    """The accuracy (%) of five more readers of clamped distances, by length."""
+    lines = o["longer-seeds"].splitlines()
+    return [{n: int(share) for n, share in re.findall(r"(\d+): (\d+)%", line)} for line in lines]
+
+
 CLAIMS = [
     Claim(
         "ex5",
@@ -93,8 +105,43 @@ CLAIMS = [
     Claim("longer-reading", "89 % at twice the length", lambda o: _at(o, "rotary", 20) == 89),
     Claim(
         "longer-reading",
-        "Only the reader of clamped distances is at home everywhere",
-        lambda o: _at(o, "distances, expanded", 60) >= 99 and _at(o, "rotary", 60) < 80,
+        "Only the readers of clamped distances stay at 100 %",
+        lambda o: (
+            min(_numbers(o["longer-table"], "distances, expanded")) >= 99
+            and all(_at(o, reader, 60) < 80 for reader in ("rotary", "sinusoidal, added", "sinusoidal, beside"))
+        ),
+    ),
+    Claim(
+        "longer-control-reading",
+        "Clamping helps two of the three rotary readers, by 9 and 13 points at length 60, and brings none of them back",
+        lambda o: (
+            sorted(after - before for before, after in _clamped(o, 60)) == [0, 9, 13]
+            and max(after for _, after in _clamped(o, 60)) < 90
+        ),
+    ),
+    Claim(
+        "longer-control-reading",
+        "one of the five more readers, as good as the rest at length 10, is no better than a coin at 15",
+        lambda o: (
+            sorted(reader["15"] < 60 for reader in _more_readers(o)) == [False] * 4 + [True]
+            and min(reader["10"] for reader in _more_readers(o)) >= 99
+            and min(reader["5"] for reader in _more_readers(o)) < 80
+        ),
+    ),
+    Claim(
+        "longer-causal-reading",
+        "The mask alone reads every length right in all three runs",
+        lambda o: re.findall(r"mask alone, .*: (.*)", o["longer-causal"]) == ["100%, 100%, 100%"] * 3,
+    ),
+    Claim(
+        "longer-causal-reading",
+        "the penalty makes it worse\non long sequences",
+        lambda o: max(map(int, re.findall(r"(\d+)%", o["longer-causal"].partition("penalty, length 60")[2]))) < 80,
+    ),
+    Claim(
+        "penalty-reading",
+        "It notices a shuffle, but not a sentence read from the back",
+        lambda o: o["penalty-tried"].splitlines() == ["shuffled: equivariant False", "reversed: equivariant True"],
     ),
     Claim(
         "bag-reading",
