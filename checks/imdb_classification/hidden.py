@@ -73,14 +73,14 @@ def check_masked_mean(function: Callable) -> None:
         some[0], some[1] = True, randn(n) > 0
         cases.append({"x": randn(batch, n, dim), "mask": some})
     expect_matches(function, _mean, cases, name="the mean", gradients=False)
+    expect_gradients(function, _mean, cases[0])
     expect_tensor(call(function, randn(2, 3, 4).half(), square[:2]), (2, 4), torch.float16, "the mean")
     x = randn(2, 3, 4).requires_grad_()
     with torch.enable_grad():
         y = call(function, x, torch.tensor([[True, True, False], [False] * 3]))
         (gradient,) = torch.autograd.grad(y.sum(), [x])
     expect(gradient.isfinite().all(), m.masked_mean.EMPTY_ROW_GRADIENT)
-    for case in cases[:2]:
-        expect_gradients(function, _mean, case)
+    expect_gradients(function, _mean, cases[1])
 
 
 # ---- TransformerClassifier
