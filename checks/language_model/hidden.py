@@ -1046,7 +1046,7 @@ def _expect_text_lot(function: Callable, lot: _Lot) -> None:
             told = {"expected": _rounded(right), "got": _rounded(counts / counts.sum())}
             complain(mistake, "the share of each token", asked=asked, **told)
     expect((steps != scores.argmax()).any(), m.generate.GREEDY, asked=asked)
-    expect((steps != steps[:1]).any(), m.generate.SEEDED_ANEW, asked=asked)
+    expect((steps != steps[:1]).any(), m.generate.STEPS_ALIKE, asked=asked)
     expect(not same, m.generate.ONE_FOR_ALL, asked=asked)
     _expect_counts(steps.flatten(), scores, settings, asked, m.generate.SETTINGS)
 
@@ -1088,7 +1088,7 @@ def _expect_sampling(function: Callable) -> None:
     # With the same scores everywhere only the noise differs from step to step.
     level = place(_make_toy, beside=function)(table[:1].expand(97, 8).clone(), 10**6)
     steps = call(function, level, prompt, 5, generator=torch.Generator().manual_seed(5))[:, 2:]
-    expect(not (steps == steps[:, :1]).all(), m.generate.SEEDED_ANEW)
+    expect(not (steps == steps[:, :1]).all(), m.generate.STEPS_ALIKE)
     for kinds in ((), ("temperature", "top_k", "top_p")):
         scores, settings = _scores(drawn(9, 40), kinds)
         level = place(_make_toy, beside=function)(scores.expand(97, -1).clone(), 10**6)

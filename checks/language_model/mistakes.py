@@ -170,7 +170,7 @@ class generate(Mistake):
     TEMPERATURE_TWICE = "the temperature acts twice: `sample_next` divides by it, and nobody else should"
     GREEDY = "tokens are never drawn: they are always the likeliest ones"
     ONE_FOR_ALL = "rows with the same scores always get the same token: each row is drawn on its own"
-    SEEDED_ANEW = "every step draws the same tokens: do not seed the generator anew"
+    STEPS_ALIKE = "every step draws the same tokens: do not seed the generator anew"
     GRADIENTS = "gradients are recorded, which keeps every step in memory: use `torch.no_grad()`"
 
 
