@@ -88,9 +88,10 @@ class query_key_weights(Mistake):
     FILL_NEAR_ZERO = "blocked scores are set to a number near 0, and exp(0) = 1"
     AFTER_SOFTMAX = "the weights are set to 0 after the softmax, so that rows no longer sum to 1"
     RENORMALISED = (
-        "the weights are set to 0 after the softmax and divided by their sum: a large blocked score still takes the "
-        "others' weight away, and a row that may attend to nothing is 0/0"
+        "blocked weights are set to 0 after the exponentials, and what is left is divided by its sum: a large blocked "
+        "score still takes the others' weight away, or makes them NaN, and a row that may attend to nothing is 0/0"
     )
+    LOWERED = "blocked scores are lowered by a number, and a large one is still in front: set them to a low number"
     EMPTY_ROW_NAN = "a row that may attend to nothing is NaN: all its scores are -inf, and softmax divides 0 by 0"
     EMPTY_ROW_EQUAL = (
         "a row that may attend to nothing gets weights: when every score is filled alike, with -1e10 for instance, "
