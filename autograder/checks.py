@@ -520,6 +520,8 @@ def draw_probability() -> float:
 def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any]) -> None:
     """Fail unless dropout is awake at a probability that the check draws, and draws anew for each call and item.
 
+    A gradient reaches each input and parameter that it reaches in evaluation.
+
     With 150 numbers to drop or more, chance alone makes a right answer fail less than once in a million judgements.
 
     Args:
@@ -531,29 +533,34 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     probability = draw_probability()
     module, asked = make(probability), f"dropout {probability:g}, while training"
 
-    def result() -> Tensor:
+    def result(*inputs: Any) -> Tensor:
         value = call(module, *inputs)
         value = value[0] if isinstance(value, tuple | list) else value
         expect_tensor(value)
         return value
 
-    def learning() -> tuple[Tensor, set[str]]:
-        """The result, and the parameters that a gradient reaches."""
+    def learning() -> tuple[Tensor, set[str], set[int]]:
+        """The result, the parameters that a gradient reaches, and the places of the inputs that it reaches."""
         module.zero_grad()
+        leaves = [x.detach().clone().requires_grad_() if _is_float(x) else x for x in inputs]
         with torch.enable_grad():
-            value = result()
+            value = result(*leaves)
             if value.requires_grad:
                 (value * randn(*value.shape)).sum().backward()
         gradients = {name: parameter.grad for name, parameter in named_parameters(module).items()}
         reached = {name for name, grad in gradients.items() if grad is not None and grad.abs().max() > 1e-9}
-        return value.detach().double(), reached
+        given = {i for i, x in enumerate(leaves) if _is_float(x) and x.grad is not None and x.grad.abs().max() > 1e-9}
+        return value.detach().double(), reached, given
 
     module.eval()
-    plain, learns = learning()
+    plain, learns, depends = learning()
     module.train()
-    (first, learns_too), second = learning(), result().detach().double()
+    (first, learns_too, depends_too), second = learning(), result(*inputs).detach().double()
     cut = sorted(learns - learns_too)
     expect(not cut, Common.PARAMETER_UNUSED, f"the parameter without gradient is `{(cut or [''])[0]}`", asked=asked)
+    lost = sorted(depends - depends_too)
+    what = f"the input without gradient is number {lost[0] + 1}" if lost else ""
+    expect(not lost, Common.INPUT_CUT_OFF, what, asked=asked)
     for value in (first, second):
         expect_tensor(value, plain.shape, asked=asked)
         expect(not _close(value, plain, 1e-5), Common.DROPOUT_ASLEEP, "the result", asked=asked)

@@ -17,6 +17,7 @@ from autograder.checks import (
     Unexplained,
     call,
     complain,
+    draw_probability,
     expect,
     expect_close,
     expect_device,
@@ -84,9 +85,9 @@ def check_label_smoothed_loss(function: Callable) -> None:
         case["targets"][0, :2] = torch.tensor([0, 1])  # tokens that are padding elsewhere
     # Long sentences, many sentences, a wide vocabulary; what is spread is no round share.
     cases += [
-        _loss_case(drawn(1, 3), drawn(100, 400), drawn(3, 9), drawn_between(0.011, 0.049), drawn(0, 2)),
-        _loss_case(drawn(20, 90), drawn(2, 9), drawn(3, 9), drawn_between(0.26, 0.29), drawn(0, 2)),
-        _loss_case(drawn(1, 3), drawn(2, 9), drawn(500, 5000), drawn_between(0.51, 0.94), drawn(3, 400)),
+        _loss_case(drawn(1, 3), drawn(401, 1200), drawn(3, 9), drawn_between(0.011, 0.049), drawn(0, 2)),
+        _loss_case(drawn(101, 600), drawn(2, 9), drawn(3, 9), drawn_between(0.26, 0.29), drawn(0, 2)),
+        _loss_case(drawn(1, 3), drawn(2, 9), drawn(5001, 20_000), drawn_between(0.51, 0.94), drawn(3, 400)),
     ]
     # `smoothing` may be a float32 number.
     expect_matches(function, _loss, cases, _LOSS_MISTAKES, "the loss", tolerance=_FLOAT32)
@@ -131,6 +132,7 @@ def check_noam_factor(function: Callable) -> None:
             100_000,
             drawn(1, 20_000),
             drawn(200_000, 10**7),
+            drawn(10**8, 10**10),
         }
         for step in steps:
             expected = 1 / math.sqrt(dim * step) if step >= warmup else step / math.sqrt(dim * warmup**3)
@@ -259,9 +261,9 @@ def check_greedy_decode(function: Callable) -> None:
         (40, [5, 2, 3], 4, 2, 3),
         (6, [1, 2, 1, 3, 4], 30, 3, 1),
         (6, [2, 3], 5, 2, 50),  # a token that no score belongs to: nothing ever ends
-        (drawn(100, 400), [drawn(2, 9) for _ in range(3)], drawn(5, 20), drawn(4, 50), drawn(51, 99)),
-        (drawn(5, 9), [drawn(1, 9) for _ in range(drawn(12, 40))], drawn(5, 12), drawn(3, 4), drawn(0, 2)),
-        (drawn(5, 9), [drawn(20, 70), drawn(40, 70)], drawn(70, 200), drawn(0, 4), drawn(10, 99)),
+        (drawn(401, 1200), [drawn(2, 9) for _ in range(3)], drawn(5, 20), drawn(4, 50), drawn(51, 99)),
+        (drawn(5, 9), [drawn(1, 9) for _ in range(drawn(41, 80))], drawn(5, 12), drawn(3, 4), drawn(0, 2)),
+        (drawn(5, 9), [drawn(20, 70), drawn(40, 70)], drawn(201, 400), drawn(0, 4), drawn(10, 99)),
     ]
     for number, (vocab, lengths, max_len, bos_id, eos_id) in enumerate(cases):
         settings = {"max_len": max_len, "bos_id": bos_id, "eos_id": eos_id}
@@ -514,8 +516,8 @@ def check_beam_search(function: Callable) -> None:
     _check_beam(function, drawn(400, 900), [3, drawn(20, 50)], alpha, beam=3, max_len=9, **anonymous)
     _check_beam(function, drawn(5, 7), [drawn(1, 9)] * 2, 0.6, beam=drawn(10, 20), max_len=drawn(9, 15), **anonymous)
     _expect_wide_beam(function, beam=drawn(12, 20), max_len=drawn(9, 12), **usual)
-    _check_beam(function, 5, [drawn(1, 9)] * 2, 0.6, beam=2, max_len=drawn(70, 120), rare=True, **usual)
-    _check_beam(function, 5, [2] * drawn(12, 20), 0.6, beam=2, max_len=drawn(5, 9), **usual)
+    _check_beam(function, 5, [drawn(1, 9)] * 2, 0.6, beam=2, max_len=drawn(121, 200), rare=True, **usual)
+    _check_beam(function, 5, [2] * drawn(21, 40), 2.0, beam=2, max_len=drawn(5, 9), **usual)
     tenths = drawn(2, 17) / 10
     between = round(tenths + 0.05, 2)
     _expect_penalty(function, between, (tenths, round(tenths + 0.1, 1)), beam=6, max_len=12, **usual)
@@ -654,18 +656,32 @@ def check_cached_attention(function: Callable) -> None:
         (2, 3, 3, "none"),
     ):
         _check_steps(function, batch, dim, heads, kind, torch.float32)
-    _check_steps(function, drawn(1, 3), 8, 2, "(B, 1, t)", torch.float64, drawn(24, 60))
+    _check_steps(function, drawn(1, 3), 8, 2, "(B, 1, t)", torch.float64, drawn(61, 120))
     heads = drawn(8, 12)
     _check_steps(function, drawn(1, 9), 2 * heads, heads, "none", torch.float64)
     _expect_nothing_allowed(function)
     _expect_gradients_through_the_cache(function)
     _expect_dropout(function)
+    for rate in (0.0, draw_probability()):
+        _check_steps(function, 2, 6, 2, "(B, 1, t)", torch.float64, rate=rate)
+        _check_steps(function, 2, 6, 3, "(B, h, 1, t)", torch.float64, rate=rate)
+        _expect_gradients_through_the_cache(function, rate)
+    _check_steps(function, 2, 8, 2, "(1, t)", torch.float64, drawn(61, 120), draw_probability())
 
 
 def _check_steps(
-    function: Callable, batch: int, dim: int, heads: int, kind: str, dtype: torch.dtype, length: int = 4
+    function: Callable,
+    batch: int,
+    dim: int,
+    heads: int,
+    kind: str,
+    dtype: torch.dtype,
+    length: int = 4,
+    rate: float | None = None,
 ) -> None:
-    attention, state = _attention_with_weights(function, dim, heads, 0.0, dtype)
+    """The steps of one batch; with a `rate` those of attention with this dropout, after `.eval()`."""
+    attention, state = _attention_with_weights(function, dim, heads, rate or 0.0, dtype)
+    attention.train(rate is None)
     x = randn(batch, length, dim)
     cache = None
     for t in range(1, length + 1):
@@ -676,6 +692,7 @@ def _check_steps(
             output, following = expect_pair(call(function, attention, x_t, cache, mask))
         keys, values = _kept(state, x[:, :t], heads)
         asked = f"position {t} of x {(batch, length, dim)}, {heads} heads and mask {kind}"
+        asked += "" if rate is None else f", with dropout={rate}, after `.eval()`"
         # The cache first: a mistake in it shows in the outputs only later.
         pair = expect_pair(following, "the cache")
         for got, right, other, name in zip(pair, (keys, values), (values, keys), ("keys", "values"), strict=True):
@@ -699,8 +716,9 @@ def _expect_nothing_allowed(function: Callable) -> None:
     expect_close(output, state["WO.bias"].expand(2, 1, 4), "the output of a position that may attend to nothing")
 
 
-def _expect_gradients_through_the_cache(function: Callable) -> None:
-    attention, state = _attention_with_weights(function, 4, 2, 0.0, torch.float64)
+def _expect_gradients_through_the_cache(function: Callable, rate: float | None = None) -> None:
+    attention, state = _attention_with_weights(function, 4, 2, rate or 0.0, torch.float64)
+    attention.train(rate is None)
     mine = randn(2, 3, 4).requires_grad_()
     theirs = mine.detach().clone().requires_grad_()
     outputs, expected, cache = [], [], None
@@ -855,7 +873,7 @@ def check_corpus_bleu(function: Callable) -> None:
         if number % 10 == 0:
             _expect_bleu(function, *_long_corpus(), "BLEU of random sentences")
     words = ("a", "ab", "b", "ba", "aba", "c", "ca", "bc")
-    for sentences, longest in ((drawn(1, 6), 20), (drawn(40, 120), 20), (drawn(2, 4), drawn(200, 600))):
+    for sentences, longest in ((drawn(1, 6), 20), (drawn(121, 600), 20), (drawn(2, 4), drawn(601, 2000))):
         corpus = _corpus(sentences, words, longest, 0.3)
         corpus[0][0] += [*("ab", "c", "ba", "b"), *corpus[0][0]] * 2
         corpus[1][0] += [*("a", "bc", "b", "ab"), *corpus[1][0]] * 2
@@ -944,10 +962,10 @@ def check_beam_step(function: Callable) -> None:
     """The k best continuations, by value, parent and token; what has ended; gradients, dtypes, devices."""
     sizes = [(3, 3, 5, 3), (2, 4, 7, 0), (1, 1, 4, 1), (4, 2, 6, 5), (1, 5, 5, 2), (5, 3, 4, 3)]
     sizes += [
-        (drawn(1, 3), drawn(9, 16), drawn(20, 30), drawn(0, 8)),
-        (drawn(1, 3), 4, drawn(100, 5000), drawn(60, 99)),
+        (drawn(1, 3), drawn(17, 24), drawn(30, 40), drawn(0, 8)),
+        (drawn(1, 3), 4, drawn(5001, 20_000), drawn(60, 99)),
     ]
-    sizes += [(drawn(12, 30), 2, drawn(5, 9), drawn(0, 4))]
+    sizes += [(drawn(61, 90), 2, drawn(5, 9), drawn(0, 4))]
     for batch, k, vocab, eos_id in sizes:
         for first in (False, True) if k > 1 else (True,):
             case = _step_case(batch, k, vocab, eos_id, first)
@@ -1060,8 +1078,8 @@ def check_learn_merges(function: Callable) -> None:
         made = ("".join(random.choices(letters, k=random.randint(1, 8))) for _ in range(random.randint(3, 9)))
         cases.append(({word: random.randint(1, 4) for word in made}, random.choice((3, 6, 40))))
     letters = "abcdefghijklmnopqrstuvwxyzäöüß"
-    made = ("".join(random.choices(letters, k=random.randint(8, 25))) for _ in range(drawn(12, 20)))
-    cases.append(({"mäßig": 17, "größe": 3} | {word: drawn(1, 1000) for word in made}, drawn(50, 80)))
+    made = ("".join(random.choices(letters, k=random.randint(8, 40))) for _ in range(drawn(31, 60)))
+    cases.append(({"mäßig": 17, "größe": 3} | {word: drawn(1, 10**6) for word in made}, drawn(81, 200)))
     for words, count in cases:
         copy = dict(words)
         value = call(function, words, count)

@@ -60,8 +60,9 @@ def _drawn_splits() -> list[tuple[int, ...]]:
     """Sizes like those of `_SPLITS`, drawn anew: nobody can be right for the tried ones alone."""
     return [
         draw_sizes((6, 40), (2, 30), (2, 8), (2, 30)),
-        draw_sizes((2, 5), (2, 9), (9, 40), (2, 12)),
-        draw_sizes((2, 4), (65, 600), (2, 8), (2, 8)),
+        draw_sizes((2, 5), (2, 9), (65, 400), (2, 12)),
+        draw_sizes((2, 4), (601, 2000), (2, 8), (2, 8)),
+        draw_sizes((601, 2000), (2, 9), (2, 8), (2, 8)),
     ]
 
 
@@ -158,8 +159,8 @@ _FLOAT32 = 2e-5
 class _Copies:
     """A student's module in float32, in float64 and on the meta device, with the same random weights."""
 
-    def __init__(self, cls: Callable, dim: int, heads: int, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        self.single, self.double = call(cls, dim, heads), call(cls, dim, heads)
+    def __init__(self, cls: Callable, dim: int, heads: int, shapes: Mapping[str, tuple[int, ...]], *more: Any) -> None:
+        self.single, self.double = call(cls, dim, heads, *more), call(cls, dim, heads, *more)
         expect_parameters(self.single, shapes)
         # float32 numbers in both, so that they compute the same.
         self.state = randomise(self.single, shapes, torch.float32)
@@ -167,7 +168,12 @@ class _Copies:
             self.state = {name: (value * 3 / dim**0.5).float().double() for name, value in self.state.items()}
             set_weights(self.single, self.state, torch.float32)
         set_weights(self.double, self.state)
-        self.elsewhere = call(cls, dim, heads).double().to("meta")
+        self.elsewhere = call(cls, dim, heads, *more).double().to("meta")
+
+    def eval(self) -> "_Copies":
+        self.single.eval()
+        self.double.eval()
+        return self
 
     def __call__(self, first: Tensor, *others: Any) -> Any:
         if first.device.type == "meta":
@@ -209,7 +215,7 @@ _NARROW_SIZES = [(2, 2, 2, 3), (2, 5, 3, 4), (3, 4, 2, 5), (1, 6, 4, 2), (4, 1, 
 
 # (B, n, heads, d/h) again, drawn at each judgement: many sequences, many heads, many positions.
 def _drawn_narrow_sizes() -> list[tuple[int, ...]]:
-    return [draw_sizes((6, 20), (17, 40), (2, 6), (2, 8)), draw_sizes((2, 3), (65, 200), (9, 20), (2, 4))]
+    return [draw_sizes((6, 20), (17, 40), (2, 6), (2, 8)), draw_sizes((2, 3), (201, 300), (13, 20), (2, 4))]
 
 
 def _narrow(x: Tensor, mask: Tensor | None = None, **how: Any) -> Tensor:
@@ -238,7 +244,9 @@ def check_NarrowSelfAttention_values(cls: Callable) -> None:
     for batch, n, heads, size in _drawn_narrow_sizes():
         copies = _narrow_copies(cls, heads * size, heads)
         case = {"x": randn(batch, n, heads * size, dtype=torch.float32), "mask": None}
-        _expect_values(copies, partial(_narrow, state=copies.state, heads=heads), [case], "the output")
+        oracle = partial(_narrow, state=copies.state, heads=heads)
+        _expect_values(copies, oracle, [case], "the output")
+        _expect_values(copies.eval(), oracle, [case], "the output after `.eval()`")
     small, large = call(cls, 4, 2), call(cls, 15, 5)
     _expect_same_calls(small, (randn(2, 3, 4, dtype=torch.float32),), large, (randn(4, 6, 15, dtype=torch.float32),))
     for dim, heads in _uneven():
@@ -259,10 +267,13 @@ def check_NarrowSelfAttention_masks(cls: Callable) -> None:
         oracle = partial(_narrow, state=copies.state, heads=heads)
         _expect_values(copies, oracle, cases, "the output with a mask")
         expect_gradients(copies, oracle, cases[-1], tolerance=_FLOAT32, module=copies.double)
+        _expect_values(copies.eval(), oracle, cases, "the output with a mask after `.eval()`")
     for batch, n, heads, size in _drawn_narrow_sizes():
         copies = _narrow_copies(cls, heads * size, heads)
         case = {"x": randn(batch, n, heads * size, dtype=torch.float32), "mask": rand_mask(batch, n, n)}
-        _expect_values(copies, partial(_narrow, state=copies.state, heads=heads), [case], "the output with a mask")
+        oracle = partial(_narrow, state=copies.state, heads=heads)
+        _expect_values(copies, oracle, [case], "the output with a mask")
+        _expect_values(copies.eval(), oracle, [case], "the output with a mask after `.eval()`")
 
 
 # ---- wide
@@ -283,7 +294,10 @@ _WIDE_SIZES = [
 def _drawn_wide_sizes() -> list[tuple[int, ...]]:
     return [
         draw_sizes((6, 20), (17, 40), (41, 64), (2, 5), (2, 5)),
-        draw_sizes((2, 3), (41, 64), (65, 200), (9, 20), (2, 4)),
+        draw_sizes((2, 3), (41, 64), (65, 200), (13, 20), (4, 9)),
+        draw_sizes((2, 3), (4, 9), (601, 900), (4, 9), (2, 4)),
+        draw_sizes((2, 3), (601, 900), (4, 9), (4, 9), (2, 4)),
+        draw_sizes((201, 400), (2, 6), (7, 12), (2, 4), (2, 4)),
     ]
 
 
@@ -325,7 +339,9 @@ def check_MultiHeadAttention_values(cls: Callable) -> None:
             expect_gradients(_part(copies, part), oracle, given, tolerance=_FLOAT32, module=copies.double)
     for batch, n, keys, heads, size in _drawn_wide_sizes():
         copies = _Copies(cls, heads * size, heads, wide_shapes(heads * size))
-        _expect_wide_values(copies, heads, [{**_wide_inputs(batch, n, keys, heads * size), "mask": None}], "")
+        cases = [{**_wide_inputs(batch, n, keys, heads * size), "mask": None}]
+        _expect_wide_values(copies, heads, cases, "")
+        _expect_wide_values(copies.eval(), heads, cases, " after `.eval()`")
     _expect_same_calls(
         call(cls, 4, 2), (*_wide_inputs(2, 3, 2, 4).values(),), call(cls, 15, 5), (*_wide_inputs(4, 6, 7, 15).values(),)
     )
@@ -342,6 +358,7 @@ def check_MultiHeadAttention_masks(cls: Callable) -> None:
         _expect_wide_values(copies, heads, cases, " with a mask")
         oracle = partial(_wide, state=copies.state, heads=heads)
         expect_gradients(_part(copies, 0), oracle, cases[-1], tolerance=_FLOAT32, module=copies.double)
+        _expect_wide_values(copies.eval(), heads, cases, " with a mask after `.eval()`")
     for batch, n, keys, heads, size in _drawn_wide_sizes():
         copies = _Copies(cls, heads * size, heads, wide_shapes(heads * size))
         case = {**_wide_inputs(batch, n, keys, heads * size), "mask": rand_mask(batch, n, keys)}
@@ -366,6 +383,12 @@ def check_MultiHeadAttention_dropout(cls: Callable) -> None:
     right = _wide(x, x, x, state=state, heads=3)
     name = "the output in training mode, without dropout"
     expect_close(call(module, x, x, x)[0], right, name, tolerance=_FLOAT32)
+    for batch, n, keys, heads, size in [(2, 5, 5, 2, 3), *_drawn_wide_sizes()]:
+        rate, dim = draw_probability(), heads * size
+        copies = _Copies(cls, dim, heads, wide_shapes(dim), rate).eval()
+        masks = _masks(batch, heads, n, keys) if n == keys else [rand_mask(batch, n, keys)]
+        cases = [{**_wide_inputs(batch, n, keys, dim), "mask": mask} for mask in masks]
+        _expect_wide_values(copies, heads, cases, f" with a mask and dropout={rate}, after `.eval()`")
 
 
 def _check_dropout(cls: Callable, probability: float) -> None:
@@ -404,11 +427,31 @@ def _check_dropout(cls: Callable, probability: float) -> None:
     patterns = {tuple(pattern.flatten().tolist()) for pattern in kept.flatten(0, 1)}
     expect(len(patterns) == batch * heads, m.Attention.DROPOUT_SHARED)
     expect_dropped_singly(~kept, probability, m.Attention.DROPOUT_SHARE, told)
+    _expect_masked_while_dropping(module, inputs, state, heads, probability, told)
     there = getattr(module, "heads", None)
     expect(there == heads, m.Attention.HEADS_NOT_KEPT, "`heads`", expected=heads, got=there)
     dropout = module.dropout
     rate = dropout.p if isinstance(dropout, nn.Dropout) else None
     expect(rate == probability, m.Attention.DROPOUT_NOT_KEPT, "its rate", expected=probability, got=rate)
+
+
+def _expect_masked_while_dropping(
+    module: nn.Module,
+    inputs: Mapping[str, Tensor],
+    state: Mapping[str, Tensor],
+    heads: int,
+    probability: float,
+    told: str,
+) -> None:
+    """The mask counts beside dropout: the output *is* the weights after it, as in `_check_dropout`."""
+    batch, n, keys = len(inputs["queries"]), inputs["queries"].shape[1], inputs["keys"].shape[1]
+    mask = rand_mask(batch, n, keys)
+    _, weights = _multi_head(*inputs.values(), mask, state=state, heads=heads)
+    output, returned = call(module, *inputs.values(), mask)
+    expect_close(returned, weights, f"the second result with a mask {told}", tolerance=_FLOAT32)
+    dropped = output.unflatten(-1, (heads, 2, keys))[..., 0, :].transpose(1, 2)  # (B, h, n, m)
+    right = torch.where(dropped.abs() > 1e-12, weights / (1 - probability), 0.0)
+    expect_close(dropped, right, f"the weights with a mask {told}, as the output shows them,", tolerance=_FLOAT32)
 
 
 # ---- torch's
@@ -417,7 +460,7 @@ def _check_dropout(cls: Callable, probability: float) -> None:
 def check_copy_into_torch(function: Callable) -> None:
     """Outputs and weights in both dtypes, settings, independence of the original."""
     make = place(stand_in, beside=function)
-    many, size = draw_sizes((4, 12), (5, 12))
+    many, size = draw_sizes((13, 30), (5, 12))
     for dim, heads, dropout, dtype in (
         (4, 2, 0.0, torch.float32),
         (6, 3, 0.3, torch.float64),
@@ -520,22 +563,24 @@ def _nothing_to_learn():
     return nn.ReLU()
 
 
-def make_drawn(sizes, depth):
-    """Layers of many kinds, each so deep inside others."""
+def make_drawn(sizes, depth, many, large):
+    """Layers of many kinds, many small ones and a large one, each so deep inside others."""
     a, b, c, d = sizes
     layers = [nn.Conv3d(a, b, (2, 3, c)), nn.GRU(b, c), nn.LayerNorm((c, d)), nn.Bilinear(a, b, d), nn.Linear(d, a)]
     model = nn.ModuleDict({f"part_{number}": layer for number, layer in enumerate(layers)})
     model.tables = nn.ParameterList([torch.zeros(a, b, 2, c, 3, d), torch.zeros(0, d), torch.zeros(())])
+    model.small, model.large = nn.ModuleList([nn.Linear(2, 3) for _ in range(many)]), nn.Embedding(large, 1009)
     for _ in range(depth):
         model = nn.Sequential(nn.Identity(), model)
     return model
 
 
-def _drawn_count(a: int, b: int, c: int, d: int) -> int:
+def _drawn_count(a: int, b: int, c: int, d: int, many: int, large: int) -> int:
     """How many numbers are in the parameters of `make_drawn`."""
     convolution, bilinear = b * a * 2 * 3 * c + b, d * a * b + d
     recurrent = 3 * c * b + 3 * c * c + 6 * c
-    return convolution + recurrent + c * d + c * d + bilinear + d * a + a + a * b * 2 * c * 3 * d + 1
+    tables = a * b * 2 * c * 3 * d + 1 + 1009 * large
+    return convolution + recurrent + c * d + c * d + bilinear + d * a + a + tables + 9 * many
 
 
 def check_count_parameters(function: Callable) -> None:
@@ -551,9 +596,10 @@ def check_count_parameters(function: Callable) -> None:
     ]
     modules = [(place(build, beside=function)(), *rest) for build, *rest in cases]
     sizes, depth = draw_sizes((2, 5), (2, 5), (2, 5), (2, 5)), int(randint(3, 9, ()))
-    drawn = place(make_drawn, beside=function)(list(sizes), depth)
-    about = f"layers of many kinds, inside {depth} others"
-    modules.append((drawn, _drawn_count(*sizes), Unexplained.NUMBER, about))
+    many, large = draw_sizes((101, 200), (1000, 2000))
+    drawn = place(make_drawn, beside=function)(list(sizes), depth, many, large)
+    about = f"{many + 7} layers of many kinds, inside {depth} others"
+    modules.append((drawn, _drawn_count(*sizes, many, large), Unexplained.NUMBER, about))
     for module, expected, mistake, asked in modules:
         flags = {name: parameter.requires_grad for name, parameter in module.named_parameters()}
         count = call(function, module)

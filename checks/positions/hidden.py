@@ -31,6 +31,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
+from checks.chance import drawn_between
 from checks.positions import mistakes as m
 
 # The functions that `is_permutation_equivariant` is tried on. They use nothing but torch, so that they can be placed
@@ -87,12 +88,12 @@ def with_nearly_nothing_beside(x):
     return torch.cat([x, (x - x.mean(1, keepdim=True)).sum(1, keepdim=True).expand_as(x)], -1)
 
 
-def make_bump(sequence, position, feature):
-    """A function that treats one number of one sequence otherwise, and all else alike."""
+def make_bump(sequence, position, feature, height):
+    """A function that treats one number of one sequence otherwise, by so much, and all else alike."""
 
     def with_a_bump(x):
         bump = torch.zeros_like(x)
-        bump[sequence, position, feature] = 0.01
+        bump[sequence, position, feature] = height
         return x + bump
 
     return with_a_bump
@@ -149,14 +150,15 @@ def check_is_permutation_equivariant(function: Callable) -> None:
         x = randn(3, 6, 5).sort(1).values
         ask(helper, x, torch.tensor(_SHUFFLE), False, m.is_permutation_equivariant.NO_ABSOLUTE)
     # One number among many, anywhere, in sequences of drawn sizes; each position moves.
-    for ranges in (((2, 12), (3, 40), (2, 40)), ((2, 4), (300, 400), (64, 99)), ((20, 60), (3, 19), (2, 60))):
+    for ranges in (((2, 12), (3, 40), (2, 40)), ((2, 4), (601, 900), (64, 99)), ((201, 400), (3, 19), (2, 60))):
         batch, n, dim = draw_sizes(*ranges)
         x, order = randn(batch, n, dim), (torch.arange(n) + int(randint(1, n, ()))) % n
         # Of the whole, and of the ends of each dimension: what looks at the first ones alone misses the last.
         places = [[int(randint(0, size, ())) for size in x.shape], [batch - 1, n - 1, dim - 1], [0, 0, 0]]
         for at in places:
-            bump = place(make_bump, beside=function)(*at)
-            judge(bump, "with_a_bump", x, order, False, m.is_permutation_equivariant.ONE_NUMBER_DIFFERS)
+            for moved in (order, _neighbours_exchanged(n)):
+                bump = place(make_bump, beside=function)(*at, drawn_between(0.002, 0.01))
+                judge(bump, "with_a_bump", x, moved, False, m.is_permutation_equivariant.ONE_NUMBER_DIFFERS)
         ask(square, x, order, True, m.is_permutation_equivariant.ONE_NUMBER)
     for batch, n, dim in [(1, 1, 1), (1, 7, 2), (2, 64, 3), (5, 2, 9)]:
         for dtype in (torch.float32, torch.float64):
@@ -164,6 +166,14 @@ def check_is_permutation_equivariant(function: Callable) -> None:
             ask(square, x, permutation, True, m.is_permutation_equivariant.ONE_NUMBER)
     # Half of the numbers are nothing but rounding, which no relative tolerance covers.
     ask(with_nearly_nothing_beside, 0.1 * randn(4, 7, 64, dtype=torch.float32), randn(7).argsort(), True, relative)
+
+
+def _neighbours_exchanged(n: int) -> Tensor:
+    """An order in which each position moves, by two places at most."""
+    order = torch.arange(n) ^ 1
+    if n % 2:
+        order[-3:] = torch.tensor([n - 2, n - 1, n - 3])
+    return order
 
 
 @lru_cache(maxsize=64)
@@ -194,7 +204,7 @@ def _angles_rounding(position: float) -> float:
 
 
 # What belongs to positions below each is held to the rounding of such angles.
-_BANDS = (100, 1000, 5000, 30_000)
+_BANDS = (100, 1000, 5000, 30_000, 60_000)
 
 
 def _expect_encoding(
@@ -205,7 +215,8 @@ def _expect_encoding(
     mistakes: Mapping[Mistake, Callable[[], Tensor]] | None = None,
 ) -> None:
     """Fail unless a table is the encoding to the precision of float32, which is less for far positions."""
-    expect_close(value, expected, name, mistakes, tolerance=1e-2, otherwise=otherwise)
+    coarsest = max(1e-2, _angles_rounding(len(expected)))
+    expect_close(value, expected, name, mistakes, tolerance=coarsest, otherwise=otherwise)
     low = 0
     for high in _BANDS:
         rows, right = value[low:high], expected[low:high]
@@ -231,9 +242,10 @@ def check_sinusoidal_encoding(function: Callable) -> None:
         (1, 1),
         (5, 3),
         (5000, 6),
-        draw_sizes((17, 200), (17, 300)),
+        draw_sizes((17, 200), (301, 1200)),
         draw_sizes((201, 2000), (5, 40)),
         draw_sizes((5001, 20_000), (2, 7)),
+        draw_sizes((20_001, 60_000), (2, 5)),
     ]:
         value = call(function, max_len, dim)
         wrong = {
@@ -252,8 +264,8 @@ def check_sinusoidal_encoding(function: Callable) -> None:
 def _drawn_sizes() -> list[tuple[int, ...]]:
     """Sizes like those of `_SIZES`, drawn at each judgement; the longest sequence has room for the others."""
     return [
-        draw_sizes((5, 20), (10, 40), (17, 64), (65, 100)),
-        draw_sizes((2, 3), (65, 600), (4, 12), (601, 700)),
+        draw_sizes((201, 400), (10, 40), (17, 64), (65, 100)),
+        draw_sizes((2, 3), (601, 1200), (4, 12), (1201, 1300)),
     ]
 
 
@@ -282,15 +294,28 @@ def _check_joining(make: Callable, table_of: Callable[[Any, int, int], Tensor], 
             expect_close(call(module, x), _joined(x, table, mode), "the result for n = max_len", tolerance=1e-5)
 
 
-def _check_errors(make: Callable, mode: str) -> None:
-    module = make(4, max_len=6, mode=mode)
+def _check_joining_in_eval(make: Callable, table_of: Callable[[Any, int, int], Tensor], mode: str) -> None:
+    for batch, n, dim, max_len in [*_SIZES[:3], *_drawn_sizes()]:
+        for rate in (0.0, draw_probability()):
+            module = call(make, dim, dropout=rate, max_len=max_len, mode=mode)
+            table = table_of(module, max_len, dim)
+            module.eval()
+            for length in (n, max_len):
+                x = randn(batch, length, dim, dtype=torch.float32)
+                told = f"the result for x {tuple(x.shape)}, with dropout={rate}, after `.eval()`"
+                expected = _joined(x.double(), table[:length], mode)
+                expect_close(call(module, x), expected, told, dtype=torch.float32, tolerance=1e-5)
+
+
+def _check_errors(make: Callable, mode: str, training: bool = True) -> None:
+    module = make(4, max_len=6, mode=mode).train(training)
     expect_raises(ValueError, lambda: module(randn(2, 7, 4).float()), "a sequence of 7 positions with max_len=6")
     for wrong in (5, 3, 8):
         expect_raises(ValueError, lambda d=wrong: module(randn(2, 3, d).float()), f"x with {wrong} features and dim=4")
     what = "x with 1 feature and dim=4 (which broadcasting would hide)"
     expect_raises(ValueError, lambda: module(randn(2, 3, 1).float()), what)
     what = "x with 4 features and dim=1 (which broadcasting would hide)"
-    narrow = make(1, max_len=6, mode=mode)
+    narrow = make(1, max_len=6, mode=mode).train(training)
     expect_raises(ValueError, lambda: narrow(randn(2, 3, 4).float()), what)
 
 
@@ -343,12 +368,14 @@ def _dropout_on_parts(x: Tensor, p: Tensor, mode: str) -> list[tuple[Mistake, Ca
 def _common_checks(make: Callable, table_of: Callable[[Any, int, int], Tensor], mode: str) -> None:
     _check_joining(make, table_of, mode)
     _check_errors(make, mode)
+    _check_errors(make, mode, training=False)
     rate = draw_probability()
     module = make(10, dropout=rate, max_len=50, mode=mode)
     table, x = table_of(module, 50, 10).float(), randn(4, 40, 10, dtype=torch.float32)
     _check_dropout(module, rate, x, _dropout_on_parts(x, table[:40], mode), _joined(x, table[:40], mode))
     x = randn(1, 9, 10, dtype=torch.float32).repeat(6, 1, 1)
     expect_dropout_anew(lambda rate: call(make, 10, dropout=rate, max_len=12, mode=mode), [x])
+    _check_joining_in_eval(make, table_of, mode)
     module = make(3, max_len=6, mode=mode)
     table = table_of(module, 6, 3)
     module.double()
@@ -479,6 +506,11 @@ def check_PositionEmbedding_expand(cls: type[nn.Module]) -> None:
             with unchanged(x=x):
                 value = call(module, x)
             expect_close(value, _looked_up(x, weight), name, dtype=torch.float32)
+        if max_len > 60:
+            x = randint(-2 * max_len, 2 * max_len + 1, draw_sizes((70, 100), (101, 130)))
+            name, right = f"the result for {x.numel()} distances", _looked_up(x, weight)
+            for training in (True, False):
+                expect_close(call(module.train(training), x), right, name)
         module.double()
         expect_tensor(module(every), dtype=torch.float64, name="the result of a module in float64")
     module = cls(3, max_len=2, mode="expand").double()
@@ -560,7 +592,8 @@ def check_rotate(function: Callable) -> None:
     for odd in (1, 3, 5):
         what = f"x with {odd} feature{'s' * (odd > 1)}, an odd number,"
         expect_raises(ValueError, lambda d=odd: function(randn(2, 4, d), torch.arange(4)), what)
-    _check_rotation_gradient(function)
+    for lead in ((2,), (), (2, 3), (3, 1, 2)):
+        _check_rotation_gradient(function, lead)
     expect_device(function, {"x": randn(2, 3, 4, dtype=torch.float32), "positions": torch.arange(3)})
 
 
@@ -572,7 +605,7 @@ def _check_rotation_at_drawn_sizes(function: Callable) -> None:
         (draw_sizes((2, 3)), draw_sizes((65, 600))[0], draw_sizes((2, 6))[0], 20_000),
     ):
         shape, positions = (*lead, n, 2 * half), randint(0, far, (n,))
-        for base in (10_000.0, float(randint(20, 1_000_000, ()))):
+        for base in (10_000.0, float(randint(20, 1_000_000, ())), float(randint(1_000_000, 10**9, ()))):
             x = randn(*shape, dtype=torch.float32)
             value = call(function, x, positions, base)
             name = f"x of shape {shape} at positions to {far}, rotated with base {base:g},"
@@ -610,10 +643,10 @@ def _check_rotation_of_other_positions(function: Callable) -> None:
     expect_close(there, here.double(), "the dot product of two rotated vectors at positions 90 and 95", tolerance=1e-3)
 
 
-def _check_rotation_gradient(function: Callable) -> None:
-    positions, direction = _positions(5), randn(2, 5, 6)
+def _check_rotation_gradient(function: Callable, lead: tuple[int, ...]) -> None:
+    positions, direction = _positions(5), randn(*lead, 5, 6)
     with torch.enable_grad():
-        x = randn(2, 5, 6).requires_grad_()
+        x = randn(*lead, 5, 6).requires_grad_()
         value = call(function, x, positions)
         expect(value.requires_grad, Common.CUT_OFF)
         (gradient,) = torch.autograd.grad(value, [x], direction, allow_unused=True)

@@ -17,6 +17,7 @@ from autograder.checks import (
     build,
     call,
     draw_probability,
+    draw_size,
     draw_sizes,
     expect,
     expect_close,
@@ -111,7 +112,13 @@ def _norm_mistakes(state: State, eps: float) -> dict[Mistake, Callable[[Tensor],
 
 def check_layer_norm_class(cls: Callable) -> None:
     """Parameters, values, precision, gradients, device, and that no library norm does the work."""
-    drawn = [(*draw_sizes((6, 20), (17, 100)), 3), draw_sizes((2, 5), (2, 9), (17, 600)), draw_sizes(*[(2, 8)] * 5)]
+    drawn = [
+        (*draw_sizes((6, 20), (17, 100)), 3),
+        draw_sizes((2, 5), (2, 9), (601, 1200)),
+        (*draw_sizes((601, 1200), (2, 9)), 3),
+        draw_sizes(*[(2, 8)] * 5),
+        (*(draw_size(1, 4) for _ in range(draw_size(5, 7))), 3),
+    ]
     for shape in [*_NORM_SHAPES, *drawn]:
         for eps in (None, 0.7, _drawn_eps()):  # the default, one so large that its place matters, and any
             _check_norm_values(cls, shape, eps)
@@ -127,6 +134,9 @@ def check_layer_norm_class(cls: Callable) -> None:
     expect_gradients(module, partial(_torch_norm, state), {"x": x}, cut, tolerance=_FLOAT32)
     expect_parameter_gradients(module, _torch_norm, state, [x], tolerance=_FLOAT32)
     _check_norm_extremes(module.to(torch.float32), state)
+    for shape in drawn:
+        _check_norm_values(cls, shape, _drawn_eps(), training=False)
+    _check_small_norms(cls, training=False)
     expect_device(module.to("meta"), {"x": x.float()})
 
 
@@ -134,7 +144,7 @@ def _drawn_eps() -> float:
     return 10 ** (-randint(1, 400, ()).item() / 100)
 
 
-def _check_small_norms(cls: Callable) -> None:
+def _check_small_norms(cls: Callable, training: bool = True) -> None:
     """Numbers so small that `eps` decides, and an `eps` smaller than the default."""
     for eps in (None, 10.0 ** -int(randint(8, 11, ()))):
         options, value = ({}, 1e-5) if eps is None else ({"eps": eps}, eps)
@@ -143,10 +153,10 @@ def _check_small_norms(cls: Callable) -> None:
             x = (randn(4, 6) + 2 * torch.arange(6)) * 10.0**power
             asked = f"x (4, 6) of size 1e{power} and eps={value:g}"
             right, wrong = partial(_torch_norm, state, eps=value), _norm_mistakes(state, value)
-            _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32, modes=(True,))
+            _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32, modes=(training,))
 
 
-def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None) -> None:
+def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None, training: bool = True) -> None:
     options, value, dim = {} if eps is None else {"eps": eps}, 1e-5 if eps is None else eps, shape[-1]
     for dtype in (torch.float32, torch.float64):
         module, state = build(lambda: cls(dim, **options), {"weight": (dim,), "bias": (dim,)}, dtype=dtype)
@@ -155,7 +165,7 @@ def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None)
         x = (randn(*shape).clamp(-0.5, 0.5) + 2 * (torch.arange(dim) - dim // 2) + 3).to(dtype)
         asked = f"x {shape} and eps={value:g}"
         right, wrong = partial(_torch_norm, state, eps=value), _norm_mistakes(state, value)
-        _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32, modes=(True,))
+        _expect_values(module, right, x, wrong, asked, tolerance=_FLOAT32, modes=(training,))
 
 
 def _check_norm_extremes(module: nn.Module, state: State) -> None:
@@ -200,7 +210,7 @@ def _check_feed_forward(cls: Callable, width: tuple[int, ...] = ()) -> None:
     def network(dim: int, hidden: int, dtype: torch.dtype) -> tuple[nn.Module, State]:
         return build(lambda: cls(dim, hidden), _feed_shapes(dim, hidden, width), dtype=dtype)
 
-    drawn = [draw_sizes((6, 16), (17, 60), (2, 9), (17, 90)), draw_sizes((2, 4), (65, 600), (17, 40), (5, 12))]
+    drawn = [draw_sizes((201, 400), (17, 60), (2, 9), (61, 90)), draw_sizes((2, 4), (601, 900), (17, 40), (5, 12))]
     for batch, n, dim, hidden in [*_SEQUENCES, *drawn]:
         # In float32 rounding grows with the number of summands.
         for dtype in (torch.float32, torch.float64) if n < 17 else (torch.float64,):
@@ -368,7 +378,7 @@ def _check_block(cls: Callable, norm_first: bool, right: Callable) -> None:
     """Values with each kind of mask, gradients and dropout, in one of the two orders."""
     kinds = ("causal", "padding", "items", "heads", "square", None)
     drawn: list[tuple[int, int, int, int, int | None, str | None]] = []
-    for ranges in (((6, 16), (17, 40), (2, 5), (9, 13)), ((2, 3), (65, 200), (4, 9), (2, 4))):
+    for ranges in (((6, 16), (17, 40), (2, 5), (9, 13)), ((2, 3), (201, 400), (4, 9), (2, 4))):
         batch, n, heads, size = draw_sizes(*ranges)
         drawn.append((batch, n, heads * size, heads, int(randint(17, 40, ())), kinds[int(randint(0, 6, ()))]))
     for batch, n, dim, heads, hidden, kind in [*_BLOCKS, *drawn]:
@@ -426,6 +436,29 @@ def _check_block_dropout(cls: Callable, norm_first: bool, right: Callable) -> No
     expect_dropout_anew(make, [x[:1].repeat(6, 1, 1)])
     for first in (True, False):
         _check_single_drops(cls, norm_first, first)
+    _check_masks_beside_dropout(cls, norm_first, right)
+
+
+def _check_masks_beside_dropout(cls: Callable, norm_first: bool, right: Callable) -> None:
+    """A block with dropout heeds the mask, in values after `.eval()` and in what a position sees while training."""
+    for batch, n, heads, size in ((2, 5, 2, 3), draw_sizes((2, 3), (201, 400), (4, 6), (2, 3))):
+        rate, dim = draw_probability(), heads * size
+        module, state = _block(cls, dim, heads, 5, norm_first, torch.float64, dropout=rate)
+        for kind in ("causal", "padding", "heads"):
+            mask, x = _mask(kind, batch, n, heads), 2 * randn(batch, n, dim) + 1
+            p, asked = _Parts(state, heads, mask), f"x {tuple(x.shape)}, a mask and dropout={rate}"
+            _expect_values(module, lambda x, p=p: right(p, x), x, {}, asked, mask, _FLOAT32, modes=(False,))
+    module, state = _block(cls, 6, 2, 5, norm_first, torch.float64, dropout=draw_probability())
+    x = randn(2, 4, 6)
+    with torch.enable_grad():
+        leaf = x.detach().clone().requires_grad_()
+        value = call(module.train(), leaf, _mask("causal", 2, 4, 2))
+        expect_tensor(value, (2, 4, 6))
+        expect(value.requires_grad, Common.CUT_OFF)
+        (gradient,) = torch.autograd.grad(value[:, :2], [leaf], randn(2, 2, 6), allow_unused=True)
+    expect(gradient is not None, Common.INPUT_CUT_OFF, "the input without gradient is `x`")
+    what = "while training with dropout and a causal mask, the gradient of positions 0 and 1 in positions 2 and 3"
+    expect_close(gradient[:, 2:], torch.zeros_like(gradient[:, 2:]), what, otherwise=m.TransformerBlock.UNMASKED)
 
 
 # (B, n, d), with so many features that chance alone keeps all those of a position once in 10⁹ judgements at most.
