@@ -155,6 +155,9 @@ class corpus_bleu(Mistake):
     BREVITY_BY_SENTENCE = "there is a brevity penalty for each sentence: compare the lengths of the whole corpus"
     SMALL_FOR_ZERO = "a precision of 0 is replaced by a small number: then BLEU is 0"
     BY_SENTENCE = "a mean of the BLEUs of the sentences: count the n-grams of the whole corpus, then divide"
+    PRECISIONS_BY_SENTENCE = (
+        "the precisions of the sentences are averaged: count the n-grams of the whole corpus, then divide"
+    )
     JOINED = "the sentences are joined into one, so that n-grams cross their borders"
     NOT_CLIPPED = "matches are not clipped: an n-gram counts at most as often as the reference has it"
     SETS = "each different n-gram counts once: count how often it occurs"

@@ -65,6 +65,11 @@ def label_smoothed_loss(function: Callable) -> None:
     }
     mistakes = {mistake: lambda value=value: torch.tensor(value) for mistake, value in wrong.items()}
     expect_close(loss, torch.tensor(right), "the loss by hand", mistakes, tolerance=1e-4)
+    loss = call(function, torch.tensor([[_SURE, _SURE], [_SURE, _SURE]]).log(), torch.tensor([[0, 0], [1, 3]]), 0.0, 3)
+    sure, other = -math.log(0.6), -math.log(0.1)
+    mistakes = {known.MEAN_OF_MEANS: lambda: torch.tensor((sure + other) / 2)}
+    right, asked = torch.tensor((2 * sure + other) / 3), "targets [[0, 0], [1, 3]] and a smoothing of 0"
+    expect_close(loss, right, "the loss of three tokens", mistakes, tolerance=1e-4, asked=asked)
 
 
 # The factors of steps 1, 4 and 16 for dim 64 and a warm-up of 4.
@@ -181,7 +186,8 @@ def expect_step(
     expect(three, m.beam_step.NOT_THREE, "the result", got=f"a {value.__class__.__name__}")
     for part, got in zip(("sums", "parents", "tokens"), value, strict=True):
         expect_tensor(got, sums.shape, name=part, asked=asked)
-    if _same(value, expected):
+    whole = (value[0], *(part.floor() for part in value[1:]))
+    if _same(whole, expected):
         floats = [part.is_floating_point() for part in value[1:]]
         expect(not any(floats), m.beam_step.NOT_INTEGERS, "their dtypes", got=[str(part.dtype) for part in value[1:]])
         return
@@ -260,6 +266,28 @@ def make_chain():
     return Chain()
 
 
+# How many tokens a translation has, its end included, and how likely it is.
+_COUNTDOWNS = {1: 0.21, 2: 0.25, 3: 0.23, 4: 0.18, 6: 0.06, 8: 0.05, 10: 0.02}
+
+
+def make_countdown():
+    class Countdown(nn.Module):
+        """Counts down to 2, then ends: the source [1] begins with any of `_COUNTDOWNS`, [0] always with 5."""
+
+        def encode(self, source):
+            return source.unsqueeze(-1).float()
+
+        def decode(self, target, memory, source):
+            table = torch.full((3, 11, 11), 1e-12)  # a source, from token (row) to token (column); 0 bos, 1 eos
+            table[0, 0, 5] = table[1, 0, 1] = 1.0  # 1: the memory is not that of the source
+            table[2, 0, list(_COUNTDOWNS)] = torch.tensor(list(_COUNTDOWNS.values()))
+            table[:, range(2, 11), range(1, 10)] = 1.0
+            kind = torch.stack([memory[:, 0, 0].long(), source[:, 0]]).sum(0)
+            return table.log()[kind.unsqueeze(1), target]
+
+    return Countdown()
+
+
 @visible(
     "a beam of 1 is greedy, a beam of 3 finds what greedy decoding misses",
     graded="other cases, sizes of 1, inputs unchanged, no graph, devices and how often parts are called",
@@ -286,6 +314,20 @@ def beam_search(function: Callable) -> None:
     if result != [[3, 5]] * 2:
         told = {"expected": [[3, 5]] * 2, "got": result}
         complain(wrong.get(str(result[0]), Unexplained.VALUES), "with a beam of 3 it", **told)
+    countdown = place(make_countdown, beside=function)()
+    known = m.beam_search
+    result = call(function, countdown, torch.tensor([[1], [0]]), 8, 12, 0, 1, length_penalty=0.0)
+    expect_lists(result, 2)
+    right = [[2], [5, 4, 3, 2]]
+    if result != right:
+        lengths = {8: known.BY_LENGTH, 3: known.PENALTY_FIXED}
+        likely = lengths.get(len(result[0]) + 1, Unexplained.VALUES)
+        if result[1] in ([2], []):
+            likely = known.MIXED_UP
+        elif len(result[1]) > 10:  # it never ends
+            likely = known.PROBABILITIES if result[1][:4] == right[1] else known.ENDED_LOST
+        asked = "a beam of 8 and a length_penalty of 0"
+        complain(likely, "what is said to two sources", asked=asked, expected=right, got=result)
 
 
 def make_attention():
@@ -336,6 +378,16 @@ def cached_attention(function: Callable) -> None:
             told = {"expected": f"of shape {(3, 2, t + 1, 3)}", "got": f"shape {tuple(part.shape)}"}
             mistake = known.NO_HEADS if part.dim() != 4 else known.NOT_GROWN
             expect(part.shape == (3, 2, t + 1, 3), mistake, f"a part of the cache after {t + 1} positions", **told)
+        so_far = x[:, : t + 1]
+        keys, values = (
+            F.linear(so_far, state[f"{name}.weight"], state[f"{name}.bias"]).unflatten(-1, (2, 3)).transpose(1, 2)
+            for name in ("Wk", "Wv")
+        )
+        by_wk = known.VALUES_BY_WK if torch.equal(*cache) else known.EXCHANGED
+        for got, right, other, what in zip(cache, (keys, values), (values, keys), ("keys", "values"), strict=True):
+            wrong = {known.NEWEST_FIRST: right.roll(1, 2), by_wk: other}
+            mistakes = {one: lambda given=given: given for one, given in wrong.items()}
+            expect_close(got, right, f"the cached {what}", mistakes, tolerance=1e-4, asked=f"position {t + 1}")
     wrong = {
         known.NOT_SCALED: lambda: _last_output(state, x, 1.0),
         known.ALL_FEATURES: lambda: _last_output(state, x, 6**-0.5),
@@ -384,12 +436,17 @@ def corpus_bleu(function: Callable) -> None:
         known.ABOVE_1: value * math.exp(1 - 8 / 11),
     }
     _expect_bleu(function, longer, right, value, wrong, "with three words too many, two of them repeated")
-    both = 100 * (15 / 16 * 12 / 14 * 9 / 12 * 6 / 10) ** (1 / 4)
+    short = right[:5]
+    brevity, of_each = math.exp(1 - 16 / 13), math.exp(1 - 8 / 5)
+    pooled = 100 * (12 / 13 * 9 / 11 * 6 / 9 * 3 / 7) ** (1 / 4)
     each = {
-        known.BY_SENTENCE: lambda: 50 * (1 + math.prod(precisions) ** (1 / 4)),
-        known.JOINED: lambda: 100 * (15 / 16 * 13 / 15 * 11 / 14 * 9 / 13) ** (1 / 4),
+        known.BY_SENTENCE: lambda: 50 * (math.prod(precisions) ** (1 / 4) + of_each),
+        known.PRECISIONS_BY_SENTENCE: lambda: 100 * math.prod((1 + p) / 2 for p in precisions) ** (1 / 4) * brevity,
+        known.BREVITY_BY_SENTENCE: lambda: pooled * (1 + of_each) / 2,
+        known.JOINED: lambda: 100 * (12 / 13 * 10 / 12 * 8 / 11 * 6 / 10) ** (1 / 4) * brevity,
     }
-    expect_number(call(function, [other, right], [right, right]), both, "the BLEU of two sentences", each)
+    value = call(function, [other, short], [right, right])
+    expect_number(value, pooled * brevity, "the BLEU of two sentences, of eight words and of five", each)
     value = call(function, [["cat"]], [right])
     expect_number(value, 0, "the BLEU without a match", otherwise=known.SMALL_FOR_ZERO)
     expect(value == 0, known.SMALL_FOR_ZERO, "the BLEU without a match", expected=0, got=value)
