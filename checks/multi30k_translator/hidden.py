@@ -87,7 +87,7 @@ def check_label_smoothed_loss(function: Callable) -> None:
     cases += [
         _loss_case(drawn(1, 3), drawn(401, 1200), drawn(3, 9), drawn_between(0.011, 0.049), drawn(0, 2)),
         _loss_case(drawn(101, 600), drawn(2, 9), drawn(3, 9), drawn_between(0.26, 0.29), drawn(0, 2)),
-        _loss_case(drawn(1, 3), drawn(2, 9), drawn(5001, 20_000), drawn_between(0.51, 0.94), drawn(3, 400)),
+        _loss_case(drawn(2, 3), drawn(12, 20), drawn(15_000, 20_000), drawn_between(0.51, 0.94), drawn(3, 400)),
     ]
     # `smoothing` may be a float32 number.
     expect_matches(function, _loss, cases, _LOSS_MISTAKES, "the loss", tolerance=_FLOAT32)
@@ -963,7 +963,7 @@ def check_beam_step(function: Callable) -> None:
     sizes = [(3, 3, 5, 3), (2, 4, 7, 0), (1, 1, 4, 1), (4, 2, 6, 5), (1, 5, 5, 2), (5, 3, 4, 3)]
     sizes += [
         (drawn(1, 3), drawn(17, 24), drawn(30, 40), drawn(0, 8)),
-        (drawn(1, 3), 4, drawn(5001, 20_000), drawn(60, 99)),
+        (drawn(6, 9), 4, drawn(15_000, 20_000), drawn(60, 99)),
     ]
     sizes += [(drawn(61, 90), 2, drawn(5, 9), drawn(0, 4))]
     for batch, k, vocab, eos_id in sizes:
