@@ -266,13 +266,12 @@ def make_chain():
     return Chain()
 
 
-# How many tokens a translation has, its end included, and how likely it is.
-_COUNTDOWNS = {1: 0.21, 2: 0.25, 3: 0.23, 4: 0.18, 6: 0.06, 8: 0.05, 10: 0.02}
-
-
 def make_countdown():
+    # How many tokens a translation has, its end included, and how likely it is.
+    countdowns = {1: 0.21, 2: 0.25, 3: 0.23, 4: 0.18, 6: 0.06, 8: 0.05, 10: 0.02}
+
     class Countdown(nn.Module):
-        """Counts down to 2, then ends: the source [1] begins with any of `_COUNTDOWNS`, [0] always with 5."""
+        """Counts down to 2, then ends: the source [1] begins with any of `countdowns`, [0] always with 5."""
 
         def encode(self, source):
             return source.unsqueeze(-1).float()
@@ -280,7 +279,7 @@ def make_countdown():
         def decode(self, target, memory, source):
             table = torch.full((3, 11, 11), 1e-12)  # a source, from token (row) to token (column); 0 bos, 1 eos
             table[0, 0, 5] = table[1, 0, 1] = 1.0  # 1: the memory is not that of the source
-            table[2, 0, list(_COUNTDOWNS)] = torch.tensor(list(_COUNTDOWNS.values()))
+            table[2, 0, list(countdowns)] = torch.tensor(list(countdowns.values()))
             table[:, range(2, 11), range(1, 10)] = 1.0
             kind = torch.stack([memory[:, 0, 0].long(), source[:, 0]]).sum(0)
             return table.log()[kind.unsqueeze(1), target]

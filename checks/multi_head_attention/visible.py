@@ -299,7 +299,7 @@ def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
     expect_close(weights, right, "the output is right; the weights with padding in item 0", tolerance=1e-4)
 
 
-@visible("dropout acts in training only, and never on the weights returned", graded="other cases and gradients")
+@visible("dropout acts in training only, and never on the weights returned", graded="other cases, gradients and dtypes")
 def MultiHeadAttention_dropout(MultiHeadAttention: Callable) -> None:
     """Training against evaluation."""
     module = call(MultiHeadAttention, 8, 2, dropout=0.5)
