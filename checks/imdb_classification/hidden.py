@@ -625,6 +625,7 @@ def check_paired_bootstrap(function: Callable) -> None:
     _check_both_ends(function)
     _check_bootstrap_of_few(function)
     _check_whose_turn(function)
+    _check_more_samples(function)
     one = torch.tensor([True])
     single = _call_bootstrap(function, one, ~one, 50, 0)
     expect(single == (1.0, 1.0, 1.0), Unexplained.VALUES, "of one example", expected="1, 1 and 1", got=single)
@@ -766,6 +767,5 @@ def _check_samples(function: Callable) -> None:
     expect(not capped, m.paired_bootstrap.SAMPLES_CAPPED, "the interval", asked=asked)
     again = of_few == [ends(number, few, used=1 + number % 99) for number in seeds]
     expect(not again, Common.SEEDED_AGAIN, "the interval", asked=f"{few} samples, for {SEEDS} generators")
-    _check_more_samples(function)
     default = all(ends(number) == ends(number, 2000) for number in seeds[:3])
     expect(default, m.paired_bootstrap.DEFAULT_SAMPLES, "the interval without `samples`")

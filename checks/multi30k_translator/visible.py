@@ -289,7 +289,7 @@ def make_countdown():
 
 @visible(
     "a beam of 1 is greedy, a beam of 3 finds what greedy decoding misses",
-    graded="other cases, sizes of 1, inputs unchanged, no graph, devices and how often parts are called",
+    graded="other cases, inputs unchanged, no graph, devices and how often parts are called",
 )
 def beam_search(function: Callable) -> None:
     """Greedy decoding says 2 4, of probability 0.24; the best sentence is 3 5, of probability 0.4."""
