@@ -28,3 +28,11 @@ def sandbox(sandboxed):
     with Sandbox(LIMITS) as warm:
         warm.worker().kill()  # on a busy machine its start takes longer than a submission may
         yield warm
+
+
+@pytest.fixture(scope="session")
+def roomy(sandboxed):
+    """A warm sandbox with the limits that a class has."""
+    with Sandbox() as warm:
+        warm.worker().kill()
+        yield warm

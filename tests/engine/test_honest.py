@@ -17,7 +17,6 @@ from nbformat import NotebookNode
 
 from autograder.course import proof
 from autograder.course.curriculum import Chapter, find_course, reference_modules
-from autograder.isolation.sandbox import Sandbox
 from autograder.run import grade_notebook
 
 COURSE = find_course()
@@ -75,14 +74,6 @@ def students_of(chapter: Chapter) -> int:
 
 
 STUDENTS = [(chapter, number) for chapter in COURSE.chapters for number in range(students_of(chapter))]
-
-
-@pytest.fixture(scope="module")
-def roomy(sandboxed):
-    """A warm sandbox with the limits that a class has."""
-    with Sandbox() as warm:
-        warm.worker().kill()
-        yield warm
 
 
 def test_there_are_enough_and_each_answers_an_exercise():

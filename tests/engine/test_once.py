@@ -134,7 +134,7 @@ WRONG_ANSWERS = {
         ("queries_keys_values", "query_key_weights", "scaled_dot_product_attention"),
     ],
 )
-def test_in_this_course(sandbox, module, exercise, kept):
+def test_in_this_course(roomy, module, exercise, kept):
     chapter = COURSE.find(module)
     solution = nbformat.read(COURSE.solution(chapter), as_version=4)
     answers = nbformat.from_dict(solution)
@@ -142,7 +142,7 @@ def test_in_this_course(sandbox, module, exercise, kept):
     names = {c.metadata.nbgrader.grade_id for c in solution.cells if c.metadata.get("nbgrader", {}).get("grade")}
     only = {name for name in names if name.startswith((f"{exercise}_check", f"{kept}_check"))}
     modules = reference_modules(COURSE, chapter)
-    items = grade_notebook(sandbox, answers, solution, modules=modules, only=only).items
+    items = grade_notebook(roomy, answers, solution, modules=modules, only=only).items
     for item in items:
         if item.grade_id.startswith(kept):
             assert item.points == item.max_points, item
