@@ -542,6 +542,29 @@ def narrow_and_wide(svg: ET.Element) -> None:
     line(svg, (360, 60), (360, 456), colour=LINE, dashed=True)
 
 
+@diagram("Fewer heads of keys and values than of queries", 356)
+def shared_heads(svg: ET.Element) -> None:
+    """Three layers with eight heads of queries each. Multi-head: each has a head of keys and values of its own, eight
+    in all. Grouped-query: four neighbouring heads of queries share one, two in all. Multi-query: all eight share a
+    single one. What is kept for each position shrinks to a quarter, and to an eighth."""
+    text(svg, 128, 118, "queries", anchor="end")
+    text(svg, 128, 233, "keys", anchor="end")
+    text(svg, 128, 259, "values", anchor="end")
+    layers = (("multi-head", 8, "8 are kept"), ("grouped-query", 2, "2 are kept"), ("multi-query", 1, "1 is kept"))
+    for left, (name, shared, kept) in zip((144, 338, 532), layers, strict=True):
+        centres = [left + 20.5 * head + 10 for head in range(8)]
+        text(svg, left + 82, 78, name, bold=True)
+        for head, x in enumerate(centres):
+            grid(svg, x - 8, 104, [[QUERY]], width=16, height=28)
+            group = 8 // shared
+            first = head // group * group
+            middle = (centres[first] + centres[first + group - 1]) / 2
+            line(svg, (x, 132), (middle, 220), width=1.5)
+            if head == first:
+                grid(svg, middle - 8, 220, [[KEY], [VALUE]], width=16, height=26)
+        text(svg, left + 82, 308, kept, colour=MUTED)
+
+
 # ---- 05 positions
 
 

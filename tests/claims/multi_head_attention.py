@@ -22,11 +22,53 @@ def _heads_share_the_work(text: str) -> bool:
     return all(a[0] < 0.2 < 0.8 < a[1] and b[1] < 0.2 < 0.8 < b[0] for a, b in runs)
 
 
+def _parameters(o: dict[str, str], name: str) -> int:
+    """How many parameters 4.7 counts."""
+    (count,) = re.findall(rf"^{name} +([\d,]+) parameters", o["size-layers"], re.MULTILINE)
+    return int(count.replace(",", ""))
+
+
+def _narrow_times(o: dict[str, str]) -> list[int]:
+    """The narrow layer's time as a share (%) of the wide one's, short sequences first."""
+    return [int(share) for share in re.findall(r"time: narrow (\d+)%", o["time-measure"])]
+
+
+def _sharing(o: dict[str, str]) -> dict[str, tuple[int, int, list[int]]]:
+    """By what is shared: parameters, bytes a guest, and right answers (%) of each seed."""
+    rows = re.findall(
+        r"^(\S.*?) +([\d,]+) parameters, +(\d+) bytes a guest; right answers \(%\), by seed: (.*)$",
+        o["long-dinner-runs"],
+        re.MULTILINE,
+    )
+    return {n: (int(p.replace(",", "")), int(kept), [int(s) for s in by.split()]) for n, p, kept, by in rows}
+
+
+def _answered(o: dict[str, str]) -> list[int]:
+    """How many questions each model with one head shared by four answers, and how many it guesses."""
+    lines = [[int(share) for share in re.findall(r"(\d+)%", line)] for line in o["long-dinner-each"].splitlines()]
+    assert all(share > 95 or share < 20 for line in lines for share in line)
+    return [sum(share > 95 for share in line) for line in lines]
+
+
+def _cache(o: dict[str, str]) -> list[tuple[int, float]]:
+    """MiB for the text, and million parameters, for 32, 8 and 1 heads of keys and values."""
+    rows = re.findall(r"([\d,]+) MiB in all; ([\d.]+) million", o["sharing-cost"])
+    return [(int(size.replace(",", "")), float(maps)) for size, maps in rows]
+
+
 CLAIMS = [
     Claim(
-        "map-reading",
-        "*both* heads have learned the same job",
-        lambda o: [int(k) for k in re.findall(r"head \d: (\d) of 8", o["party-found"])] == [8, 8],
+        "time-reading",
+        "A quarter of the parameters, and nearly all of these in $W_O$",
+        lambda o: (
+            0.25 <= _parameters(o, "narrow") / _parameters(o, "wide") < 0.27
+            and _parameters(o, "its WO") / _parameters(o, "narrow") > 0.95
+        ),
+    ),
+    Claim(
+        "time-reading",
+        "The time saved is real for short sequences",
+        lambda o: _narrow_times(o)[0] < 80 and _narrow_times(o)[0] < _narrow_times(o)[-1],
     ),
     Claim(
         "waiter-reading",
@@ -73,5 +115,66 @@ CLAIMS = [
         "trap-modes-reading",
         "the first evaluation under `torch.no_grad()`, which takes\na faster way, is `nan`",
         lambda o: "evaluation, need_weights=False: nan" in o["trap-modes"],
+    ),
+    Claim(
+        "sharing-cost-reading",
+        "Two gibibytes for one text; with 8 heads a quarter of that, with 1 a thirty-second",
+        lambda o: [size for size, _ in _cache(o)] == [2048, 512, 64],
+    ),
+    Claim(
+        "sharing-cost-reading",
+        "The parameters of the layer fall by no more than\na half",
+        lambda o: 0.5 <= _cache(o)[-1][1] / _cache(o)[0][1] < 0.55,
+    ),
+    Claim(
+        "sharing-equal-why",
+        "With as many heads of keys and values as of queries this should be your layer",
+        lambda o: float(o["sharing-equal"].split()[-1]) < 1e-6,
+    ),
+    Claim(
+        "long-dinner-predict",
+        "with them more parameters\nthan *own*",
+        lambda o: _sharing(o)["shared by eight"][0] > _sharing(o)["own"][0],
+    ),
+    Claim(
+        "long-dinner-predict",
+        "each guest as with *own*. *Own, small* shares nothing, and keeps as little as *shared by four*",
+        lambda o: (
+            _sharing(o)["shared by four, wide"][1] == _sharing(o)["own"][1] == 256
+            and _sharing(o)["own, small"][1] == _sharing(o)["shared by four"][1] == 64
+        ),
+    ),
+    Claim(
+        "long-dinner-reading",
+        "*Own* answers all four questions, with each of four seeds",
+        lambda o: len(_sharing(o)["own"][2]) == 4 and min(_sharing(o)["own"][2]) >= 99,
+    ),
+    Claim(
+        "long-dinner-reading",
+        "*Shared by four* answers two and guesses the others, with each seed",
+        lambda o: _answered(o) == [2] * 4 and set(_sharing(o)["shared by four"][2]) <= {55, 56, 57},
+    ),
+    Claim(
+        "long-dinner-reading",
+        "*Shared by two* is in between",
+        lambda o: 60 < sum(_sharing(o)["shared by two"][2]) / 4 < 98 and min(_sharing(o)["shared by two"][2]) > 70,
+    ),
+    Claim(
+        "long-dinner-reading",
+        "the controls only *shared by four, wide* answers everything",
+        lambda o: (
+            min(_sharing(o)["shared by four, wide"][2]) >= 99
+            and max(_sharing(o)["shared by eight"][2] + _sharing(o)["own, small"][2]) < 90
+        ),
+    ),
+    Claim(
+        "long-dinner-reading",
+        "and loses about as much as *shared by four*",
+        lambda o: sorted(_sharing(o)["shared by eight"][2])[2] < 60,
+    ),
+    Claim(
+        "long-dinner-reading",
+        "*Own, small* shares nothing, and loses one question or two",
+        lambda o: all(55 <= share <= 80 for share in _sharing(o)["own, small"][2]),
     ),
 ]
