@@ -508,6 +508,7 @@ def expect_trained(
         inputs: what the module is called with.
     """
     asked = "float32 throughout"
+    module.zero_grad()
     set_weights(module, state, torch.float32)
     given = [x.float() if _is_float(x) else x for x in inputs]
     right_inputs = [x.double() if _is_float(x) else x for x in given]
@@ -543,6 +544,8 @@ def expect_trained(
             parameters[name].copy_(new)
         what = "the result after a step of an optimizer"
         expect_close(result(), oracle(stepped, *right_inputs), what, None, None, _TRAINED, asked, Common.WEIGHTS_KEPT)
+    module.zero_grad()  # none of float32 is there when the parameters become float64
+    del parameters
     set_weights(module, state)
 
 
