@@ -162,7 +162,7 @@ def check_swiglu(cls: Callable) -> None:
         asked = f"x {(batch, n, dim)} and {hidden} hidden features"
         expect_close(call(module, x), _gated(state, x), "the result", asked=asked)
     for _ in range(2):
-        batch, n, dim, hidden = drawn(5, 60), drawn_wide(7, 400), drawn_wide(8, 99), drawn_wide(9, 99)
+        batch, n, dim, hidden = drawn(5, 60), drawn_wide(9, 400), drawn_wide(9, 99), drawn_wide(10, 99)
         module, state = network(dim, hidden, torch.float32)
         x = (0.1 * randn(batch, n, dim)).float()
         asked = f"x {(batch, n, dim)} and {hidden} hidden features, while training"
@@ -1269,7 +1269,7 @@ def check_induction_score(function: Callable) -> None:
         tokens[:, -30:] = tokens[:, :30]
         cases.append({"weights": rand_weights(batch, heads, n, n), "tokens": tokens})
     # A length between the others, and a row in which nothing comes back.
-    batch, heads, n = drawn(6, 12), drawn(6, 12), drawn_wide(13, 200)
+    batch, heads, n = drawn(6, 9), drawn(6, 12), drawn_wide(31, 160)
     tokens = randint(0, drawn(5, 60), (batch, n))
     tokens[1] = torch.arange(n)
     between = {"weights": rand_weights(batch, heads, n, n), "tokens": tokens}

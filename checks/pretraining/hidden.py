@@ -43,6 +43,7 @@ from checks.pretraining.visible import (
     expect_merged,
     expect_rows_unchanged,
     expect_two,
+    linear_is_kept,
     make_linear,
     make_table_body,
 )
@@ -75,7 +76,7 @@ def check_pack(function: Callable) -> None:
         (draw_size(2, 4), 20_000, draw_size(1000, 2000), draw_size(30_000, 10**6)),
     ):
         # Numbers that neither float32 nor int32 has, where texts are long.
-        most = 50 if texts < 40 and longest < 10 else 2 ** draw_size(20, 60)
+        most = 50 if texts < 40 and longest < 10 else 2 ** draw_size(34, 60)
         rows = [randint(0, most, (int(randint(0, longest + 1, ())),)).tolist() for _ in range(texts)]
         for row in rows[: longest and 1]:
             row.insert(0, eos_id)  # which may stand within a text, too
@@ -356,7 +357,7 @@ def check_review_classifier(cls: Callable) -> None:
         (
             draw_size(1000, 3000),
             draw_size(130, 260),
-            draw_size(11, 40),
+            drawn_wide(11, 120),
             draw_size(100, 900),
             ((draw_size(2, 4), draw_size(300, 600)), (draw_size(70, 200), draw_size(2, 9))),
         ),
@@ -499,6 +500,7 @@ def check_low_rank(cls: Callable) -> None:
     ):
         linear = place(make_linear, beside=cls)(inside, outside, bias)
         module = call(cls, linear, rank, alpha)
+        expect(place(linear_is_kept, beside=cls)(module, linear), m.LowRank.LINEAR_COPIED)
         shapes: dict[str, tuple] = {"A": (rank, inside), "B": (outside, rank), "linear.weight": (outside, inside)}
         if bias:
             shapes["linear.bias"] = (outside,)
@@ -523,7 +525,8 @@ def check_low_rank(cls: Callable) -> None:
                 expect_close(y, right, "the output", rivals, dtype, tolerance, asked)
             x = randn(4, inside, dtype=dtype)
             right, rivals = _low_rank(x.double(), state, alpha / rank), _merged_rivals(x.double(), state, rank, alpha)
-            expect_merged(cls, module, x, right, rivals, bias, tolerance)
+            for training in (True, False):
+                expect_merged(cls, module.train(training), x, right, rivals, bias, tolerance)
         x = randn(4, inside)
         right = partial(_low_rank, state=state, factor=alpha / rank)
         expect_gradients(module, right, {"x": x}, tolerance=_FLOAT32)

@@ -312,6 +312,11 @@ def make_linear(inside, outside, bias):
     return nn.Linear(inside, outside, bias=bias)
 
 
+def linear_is_kept(module, linear):
+    """Whether what a module changes is this layer."""
+    return module.linear is linear
+
+
 def learning_names(module):
     """The names of a module's parameters that learn."""
     return sorted(name for name, parameter in module.named_parameters() if parameter.requires_grad)

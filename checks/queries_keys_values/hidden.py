@@ -537,8 +537,9 @@ def check_attention_in_tiles(function: Callable) -> None:
     others = [{**_attention_inputs(sizes), "tile": 2} for sizes in _OTHER_RANKS]
     _expect_any_rank(function, others)
     expect_matches(function, _drop_tile(_output), others, name="the output", gradients=False)
-    case = {**_attention_inputs(((2,), 3, drawn_wide(60, 300), 4)), "tile": drawn_wide(8, 200)}
-    expect_matches(function, _drop_tile(_output), [case], name="the output", gradients=False, tolerance=2e-5)
+    tiles = (draw_size(8, 30), draw_size(31, 99), draw_size(100, 199))
+    between = [{**_attention_inputs(((2,), 3, draw_size(200, 300), 4)), "tile": tile} for tile in tiles]
+    expect_matches(function, _drop_tile(_output), between, name="the output", gradients=False, tolerance=2e-5)
     for tile in (0, -1, -draw_size(2, 60)):
         inputs = _attention_inputs(_BATCHES[1])
         expect_raises(ValueError, lambda tile=tile, inputs=inputs: function(*inputs.values(), tile), f"tile {tile}")
