@@ -62,6 +62,10 @@ class Common(Mistake):
         "no gradient reaches a parameter: it is not used, or cut off from the result by `.detach()`, `.data` or "
         "`torch.no_grad()`"
     )
+    WEIGHTS_KEPT = (
+        "a step of an optimizer does not change the result as it should: the layer computes with a copy of its "
+        "parameters, made before; read the parameters themselves at each call"
+    )
     DROPOUT_IN_EVAL = (
         "two results for the same input after `.eval()`: dropout is still active in evaluation; use an `nn.Dropout`, "
         "or pass `training=self.training`"

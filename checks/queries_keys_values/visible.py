@@ -486,7 +486,9 @@ def attention_in_tiles_memory(function: Callable) -> None:
     expect_few_columns(place(columns_held, function)(function, queries, keys, values, 4), 4, 40)
 
 
-def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tensor, tile: int) -> list[int]:
+def columns_held(
+    function: Callable, queries: Tensor, keys: Tensor, values: Tensor, tile: int, record: bool = False
+) -> list[int]:
     """What an attention function holds of its table of scores while it works.
 
     It is written to be sent to where student code runs, so it uses torch and its arguments alone. To be told apart,
@@ -495,10 +497,11 @@ def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tens
 
     Args:
         function: called with the other arguments.
-        queries: `(B, n, d)`.
-        keys: `(B, m, d)`.
-        values: `(B, m, d_v)`.
+        queries: `(..., n, d)`, with no more than `tile` items or heads.
+        keys: `(..., m, d)`.
+        values: `(..., m, d_v)`.
         tile: how many columns it should hold.
+        record: whether gradients of the queries are recorded, whose graph holds more.
 
     Returns:
         Three numbers of columns: of the widest single tensor with a row for each query, or with a column for each key;
@@ -534,7 +537,8 @@ def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tens
             most = max(most, sum({storage: columns for _, storage, columns in alive}.values()))
             return result
 
-    with torch.no_grad(), Watch():
+    queries = queries.detach().clone().requires_grad_(record)
+    with torch.set_grad_enabled(record), Watch():
         function(queries, keys, values, tile)
     return [widest, most, read]
 
