@@ -256,6 +256,10 @@ def check_causal_mask(function: Callable) -> None:
 
 # -- weights
 
+# Of scores in the thousands and near -1e5 float32 keeps some digits behind the point, and no more: what adds a logarithm
+# to a score loses the others.
+_FAR = 0.02
+
 
 def check_query_key_weights(function: Callable) -> None:
     """Values without a mask, for any number of leading dimensions."""
@@ -268,7 +272,7 @@ def check_query_key_weights(function: Callable) -> None:
     what = "the weight matrix for scores in the thousands"
     weights = call(function, *(value.float() for value in large.values()))
     expect(not weights.isnan().any(), m.query_key_weights.OVERFLOW, what, got="NaN")
-    expect_matches(function, _weights, [large], name=what, gradients=False)
+    expect_matches(function, _weights, [large], name=what, gradients=False, tolerance=_FAR)
 
 
 def _expect_beyond(function: Callable, oracle: Callable, draw: Callable, name: str) -> None:
@@ -301,7 +305,7 @@ def check_query_key_weights_masked(function: Callable) -> None:
     mask = rand_mask(2, 3, 5)
     _expect_exact_zeros(call(function, *low.values(), mask), mask, "when the scores of the allowed keys are near -1e5")
     what = "the weight matrix for very low scores"
-    expect_matches(function, _weights, [{**low, "mask": mask}], _LOW_MISTAKES, what, gradients=False)
+    expect_matches(function, _weights, [{**low, "mask": mask}], _LOW_MISTAKES, what, gradients=False, tolerance=_FAR)
     _expect_half(
         function, _weights, _queries_keys(((3,), 4, 6, 9)), rand_mask(3, 4, 6, empty_row=True), "the weight matrix"
     )
