@@ -27,6 +27,7 @@ from autograder.mistakes import (
     expect,
     found,
     raised,
+    unwritten,
 )
 from autograder.rules import Rule, asks, heard
 from autograder.verdict import Credit
@@ -171,6 +172,8 @@ def expect_tensor(
 
 def _wrong_shape(value: Tensor, shape: tuple[int, ...], mistake: Mistake, name: str, asked: str) -> Complaint:
     told = {"expected": f"of shape {shape}", "got": f"shape {tuple(value.shape)}"}
+    squeezed = tuple(value.shape) == tuple(size for size in shape if size != 1)
+    mistake = Common.ONES_SQUEEZED if squeezed and mistake is Unexplained.SHAPE else mistake
     return Complaint(found(mistake, name, asked=asked, **told))
 
 
@@ -735,9 +738,11 @@ def call(function: Callable, *args: Any, **kwargs: Any) -> Any:
         _look_at(function, args, kwargs)
     try:
         return function(*args, **kwargs)
-    except (Complaint, NotImplementedError):
+    except Complaint:
         raise
     except Exception as error:
+        if unwritten(error):
+            raise
         raise Complaint(raised(error, describe_call(function, args, kwargs))) from error
 
 
@@ -983,9 +988,9 @@ def expect_raises(
         call()
     except error:
         return
-    except NotImplementedError:
-        raise
     except Exception as other:
+        if unwritten(other):
+            raise
         name = getattr(other, "student_type", type(other).__name__)
         told = {"expected": f"answered by {error.__name__}", "got": f"{name}: {other}"}
         raise Complaint(found(Common.OTHER_ERROR, what, **told)) from other
@@ -996,9 +1001,9 @@ def outcome_of(test: Callable, subject: Any, *more: Any) -> tuple[Any, Exception
     """What a reader's own test returned for what it was to judge, or the exception that it raised."""
     try:
         return test(subject, *more), None
-    except NotImplementedError:
-        raise
     except Exception as error:
+        if unwritten(error):
+            raise
         return None, error
 
 
