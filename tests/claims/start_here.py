@@ -192,6 +192,14 @@ CLAIMS = [
     ),
     Claim(
         "all-words-reading",
+        "settles as much in all, and more evenly",
+        lambda o: (
+            sum(became(o, "all-words")["the word itself", kind][0] for kind in ("bat", "racket")) / 512 > 0.42
+            and sum(became(o, "all-run")["the word itself", kind][0] for kind in ("goal", "gate")) / 1250 < 0.45
+        ),
+    ),
+    Claim(
+        "all-words-reading",
         "123 of 256 rackets bats, and 98 of 256 bats rackets",
         lambda o: (
             [became(o, "all-words")["the word itself", kind] for kind in ("bat", "racket")] == [(123, 256), (98, 256)]
@@ -208,7 +216,7 @@ CLAIMS = [
     ),
     Claim(
         "all-words-reading",
-        "in twenty of the twenty-one sentences with a track it is *auf*",
+        "In twenty of the twenty-one sentences with a track it is *auf*",
         lambda _: sum(" auf " in s.text for s in ambiguous("Bahn")[21:]) == 20,
     ),
     Claim(

@@ -111,7 +111,7 @@ CLAIMS = [
     ),
     Claim(
         "real",
-        "about half of the goals or more, 13 to 17 of the twenty-five",
+        "more than half of the goals, of 13 to 17 of the twenty-five",
         lambda o: (min(gates(o)[0]), max(gates(o)[0])) == (13, 17),
     ),
     Claim(
@@ -246,7 +246,7 @@ CLAIMS = [
     ),
     Claim(
         "timing-reading",
-        "More than a thousand times as long as the product, and more than ten times as long as broadcasting",
+        "more than a thousand times as long as the product, and more than ten times as long as broadcasting",
         lambda o: times(o)[0] > 1000 and times(o)[1] > 10,
     ),
     Claim(
