@@ -37,15 +37,20 @@ def _expect_shape(value: Any, shape: tuple[int, ...], sizes: str, causes: Mappin
 
 
 def _call(function: Callable, first: torch.Tensor, second: torch.Tensor, product: Mistake) -> Any:
-    """Call an answer; if it fails since it is the plain product of the two, which fits equal sizes only, say so."""
+    """Call an answer; if it fails because it is the plain product of the two, which fits equal sizes only, say so."""
     try:
         return call(function, first, second)
     except Complaint:
-        square = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).expand(*first.shape[:-2], 2, 2)
-        with suppress(Exception):
-            if torch.allclose(function(square.clone(), square.clone()), square @ square):
-                complain(product)
+        if _is_product(function, first.shape[:-2]):
+            complain(product)
         raise
+
+
+def _is_product(function: Callable, leading: torch.Size) -> bool:
+    square = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).repeat(*leading, 1, 1)
+    with suppress(Exception):
+        return torch.allclose(function(square.clone(), square.clone()), square @ square)
+    return False
 
 
 @visible("the means of two rows, by hand")

@@ -92,14 +92,18 @@ def _window(n: int, width: int) -> Tensor:
     return weights
 
 
+def _expect_windows(function: Callable, sizes: list[tuple[int, int]]) -> None:
+    for size, width in sizes:
+        name = f"window_weights({size}, {width})"
+        expect_close(call(function, size, width), _window(size, width), name, dtype=torch.float32)
+
+
 def check_window_weights(function: Callable) -> None:
     """Values for narrow and wide windows, errors, and no loop."""
     n = int(randint(7, 12, ()))
     long = draw_size()
     sizes = [(n, 3), (n, 1), (n, n), (n, n + 4), (5, 4), (1, 1), (1, 3), (n + 13, 6)]
-    for size, width in [*sizes, (long, draw_size(150, 299)), (long, 2), (long, long - 1)]:
-        name = f"window_weights({size}, {width})"
-        expect_close(call(function, size, width), _window(size, width), name, dtype=torch.float32)
+    _expect_windows(function, sizes)
     for width in (0, -1, -n, -draw_size()):
         expect_raises(ValueError, lambda width=width: function(n, width), f"window_weights({n}, {width})")
     tree = ast.parse(source_of(function))
@@ -107,3 +111,5 @@ def check_window_weights(function: Callable) -> None:
     expect(not again and not any(isinstance(node, _LOOPS) for node in ast.walk(tree)), Common.LOOP)
     expect_no_loop(function, (5, 3), (17, 6), over="positions")
     expect_no_python_loop(function, (5, 3), (17, 6), over="positions")
+    # Last, for here what calls itself reaches Python's limit, and it has been told of its recursion above.
+    _expect_windows(function, [(long, draw_size(150, 299)), (long, 2), (long, long - 1)])
