@@ -27,7 +27,7 @@ from nbgrader.api import Gradebook
 from autograder.course import gradebook
 from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError
 from autograder.course.files import KEPT_ASIDE, replace_file
-from autograder.course.hand_ins import is_plain_file
+from autograder.course.hand_ins import is_plain_file, read_timestamp
 from autograder.course.owner import (
     NOTE,
     Owner,
@@ -229,10 +229,10 @@ def collect(
             for chapter, found in older:
                 keep_aside(submitted.parent / "earlier", student, chapter, found.content)
             for chapter, (found, owner) in sorted(newest.items(), key=lambda item: item[0].folder):
-                how = _put(submitted, student, chapter, found)
+                how, when = _put(submitted, student, chapter, found)
                 write_note(submitted, student, chapter.folder, owner)
                 said = found.manifest and read_manifest(found.manifest, found.content, found.place.name, chapter)
-                taken.append(Taken(student, chapter, found.place, how, found.handed_in_at, said or ""))
+                taken.append(Taken(student, chapter, found.place, how, when, said or ""))
         except OSError as error:
             told = f"it cannot be written: {error.strerror}: {error.filename}"
             done = {one.place for one in taken}
@@ -439,7 +439,10 @@ def _grade_ids(content: bytes) -> set[str]:
         return set()
 
 
-def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> str:
+def _put(
+    submitted: Path, student: str, chapter: Chapter, found: HandedIn
+) -> tuple[str, datetime | None]:
+    """Put a notebook where `grade` looks; returns how that came about, and the time of handing in that counts."""
     folder = submitted / student / chapter.folder
     if wrong := [path for path in (folder, folder.parent) if os.path.islink(path)]:
         raise OSError(0, "a symbolic link lies in the way", str(wrong[0]))
@@ -450,16 +453,24 @@ def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> st
             raise OSError(0, "what lies there is no plain file", str(target))
         before = target.read_bytes()
         if before == found.content:
-            return "unchanged"
+            # The first time that is known: who hands the same in again is not late for it.
+            if told := read_timestamp(folder):
+                return "unchanged", utils.parse_utc(told)
+            _write_time(folder, found.handed_in_at)
+            return "unchanged", found.handed_in_at
         keep_aside(submitted.parent / "earlier", student, chapter, before)
         how = "replaces an earlier one"
     folder.mkdir(parents=True, exist_ok=True)
     # Without a time for a moment, rather than with that of the one before.
     (folder / "timestamp.txt").unlink(missing_ok=True)
     replace_file(target, found.content)
-    if found.handed_in_at:
-        replace_file(folder / "timestamp.txt", f"{found.handed_in_at:%Y-%m-%d %H:%M:%S} UTC\n".encode())
-    return how
+    _write_time(folder, found.handed_in_at)
+    return how, found.handed_in_at
+
+
+def _write_time(folder: Path, when: datetime | None) -> None:
+    if when:
+        replace_file(folder / "timestamp.txt", f"{when:%Y-%m-%d %H:%M:%S} UTC\n".encode())
 
 
 def keep_aside(earlier: Path, student: str, chapter: Chapter, content: bytes) -> None:
