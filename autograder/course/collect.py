@@ -439,9 +439,7 @@ def _grade_ids(content: bytes) -> set[str]:
         return set()
 
 
-def _put(
-    submitted: Path, student: str, chapter: Chapter, found: HandedIn
-) -> tuple[str, datetime | None]:
+def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> tuple[str, datetime | None]:
     """Put a notebook where `grade` looks; returns how that came about, and the time of handing in that counts."""
     folder = submitted / student / chapter.folder
     if wrong := [path for path in (folder, folder.parent) if os.path.islink(path)]:

@@ -30,9 +30,9 @@ sys.path.insert(1, os.path.join(os.path.dirname(sys.path[0]), "wire"))
 
 gc.disable()  # until all is imported: looking for garbage among what stays takes a sixth of that time
 
-import protocol
-import worker
-from protocol import torch
+import protocol  # noqa: E402
+import worker  # noqa: E402
+from protocol import torch  # noqa: E402
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
