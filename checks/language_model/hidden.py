@@ -272,6 +272,7 @@ def _attention_mistakes(state: State, x: Tensor, heads: int, past: int) -> dict[
         known.NOT_SCALED: wrong(scale=1.0),
         known.ALL_FEATURES: wrong(scale=x.shape[-1] ** 0.5),
         known.MIXED_BY_VIEW: wrong(split=_mixed_heads, merge=lambda y: y.reshape(x.shape)),
+        known.SPLIT_BY_VIEW: wrong(split=_mixed_heads),
         known.MERGED_BY_VIEW: wrong(merge=lambda y: y.reshape(x.shape)),
         known.SHARED_APART: wrong(apart=True),
         known.NO_WO: wrong(out=False),

@@ -76,6 +76,10 @@ class CausalSelfAttention(Mistake):
     )
     ONE_HEAD = "one head does the work of all: split into heads"
     MIXED_BY_VIEW = "the heads are mixed up: `view` cuts positions where it should cut features; transpose afterwards"
+    SPLIT_BY_VIEW = (
+        "the heads are mixed up where they are split: `view` to (B, n, heads, d/heads), then transpose positions and "
+        "heads"
+    )
     MERGED_BY_VIEW = "the heads are mixed up where they are merged: transpose before the `reshape`"
     NO_WO = "`WO` is missing"
     QUERIES_BY_WK = "the queries are made with `Wk`"

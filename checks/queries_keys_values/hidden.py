@@ -306,6 +306,11 @@ def check_causal_mask(function: Callable) -> None:
 
 # -- weights
 
+# Of scores in the thousands and near -1e5 float32 keeps some digits behind the point, and no more: what adds a
+# logarithm to a score loses the others. Of scores in the millions it keeps none: two equal weights may come out as 0.3.
+_FAR = 0.02
+_FARTHER = 0.4
+
 
 def check_query_key_weights(function: Callable) -> None:
     """Values without a mask, for any number of leading dimensions."""
@@ -315,12 +320,12 @@ def check_query_key_weights(function: Callable) -> None:
     expect_matches(function, _weights, others, _WEIGHT_MISTAKES, "the weight matrix", gradients=False)
     _expect_beyond(function, _weights, _queries_keys, "the weight matrix")
     _expect_many_heads(function, _weights, _queries_keys, "the weight matrix")
-    for factor, size in ((100, "thousands"), (2**12, "millions")):  # exact in float32
+    for factor, size, tolerance in ((100, "thousands", _FAR), (2**12, "millions", _FARTHER)):  # exact in float32
         large = {name: factor * value.round() for name, value in _queries_keys(_BATCHES[1]).items()}
         what = f"the weight matrix for scores in the {size}"
         weights = call(function, *(value.float() for value in large.values()))
         expect(not weights.isnan().any(), m.query_key_weights.OVERFLOW, what, got="NaN")
-        expect_matches(function, _weights, [large], name=what, gradients=False)
+        expect_matches(function, _weights, [large], name=what, gradients=False, tolerance=tolerance)
 
 
 def _expect_beyond(function: Callable, oracle: Callable, draw: Callable, name: str) -> None:
@@ -368,7 +373,7 @@ def check_query_key_weights_masked(function: Callable) -> None:
     mask = rand_mask(2, 3, 5)
     _expect_exact_zeros(call(function, *low.values(), mask), mask, "when the scores of the allowed keys are near -1e5")
     what = "the weight matrix for very low scores"
-    expect_matches(function, _weights, [{**low, "mask": mask}], _LOW_MISTAKES, what, gradients=False)
+    expect_matches(function, _weights, [{**low, "mask": mask}], _LOW_MISTAKES, what, gradients=False, tolerance=_FAR)
     for half in (rand_mask(3, 4, 6, empty_row=True), None):
         _expect_half(function, _weights, _queries_keys(((3,), 4, 6, 9)), half, "the weight matrix")
 

@@ -244,10 +244,15 @@ def query_key_weights_masked(function: Callable) -> None:
         m.query_key_weights.MASK_ADDED: (scores + mask.float()).softmax(-1),
         m.query_key_weights.FILL_NEAR_ZERO: scores.masked_fill(~mask, 0.0).softmax(-1),
         m.query_key_weights.AFTER_SOFTMAX: plain * mask,
+        m.query_key_weights.NOT_SCALED: (2 * scores).masked_fill(~mask, -1e9).softmax(-1),
+        m.query_key_weights.DIVIDED_BY_D: (scores / 2).masked_fill(~mask, -1e9).softmax(-1),
     }
     wrong = {mistake: value[:, :2] for mistake, value in wrong.items()}
     few = not weights[:, :2, 0].any() and (weights[:, :2].sum(-1) < 0.99).any()
-    short = m.query_key_weights.AFTER_SOFTMAX if few else None
+    filled = torch.allclose(
+        weights[:, :2].float(), (scores.masked_fill(~mask, 0.0).softmax(-1) * mask)[:, :2], atol=0.02
+    )
+    short = (m.query_key_weights.FILL_NEAR_ZERO if filled else m.query_key_weights.AFTER_SOFTMAX) if few else None
     expect_close(weights[:, :2], allowed, "the weights of queries 0 and 1", given(wrong), otherwise=short)
     fair, large = (
         call(function, queries.detach(), keys * torch.tensor([[size], [1], [1]]), mask)[:, :1] for size in (1e2, 1e4)
