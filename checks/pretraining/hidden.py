@@ -282,7 +282,8 @@ def _check_many(function: Callable) -> None:
     expect(len(chosen.unique(dim=0)) == len(chosen), known.SAME_PLACES, "two rows of many")
     inputs, chosen = expect_two(call(function, tokens, 2, vocab, [0, 1, 2], 1.0))
     expect(len((inputs == 2).unique(dim=0)) == len(inputs), known.FATES_TOGETHER, "two rows of many")
-    new = torch.where((inputs != 2) & (inputs != tokens), inputs, -1 - torch.arange(len(inputs))[:, None]).sort(0).values
+    alone = -1 - torch.arange(len(inputs))[:, None]
+    new = torch.where((inputs != 2) & (inputs != tokens), inputs, alone).sort(0).values
     repeated = (new[1:] == new[:-1]).sum(0)
     told = {"expected": f"at most {_FEW}", "got": f"{int(repeated.max())}"}
     expect(repeated.max() <= _FEW, known.ONE_TOKEN, "tokens put into two places of one column", **told)
