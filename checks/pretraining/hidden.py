@@ -542,7 +542,9 @@ def check_low_rank(cls: Callable) -> None:
             _check_learning(module.train(training), state, x, alpha / rank)
             expect_frozen(cls, module)
         learning = {name: state[name] for name in ("A", "B")}
-        expect_trained(module, partial(_low_rank_trained, state, alpha / rank), learning, [x])
+        for training in (False, True):  # what is merged for evaluation would be old after a step
+            trained = partial(_low_rank_trained, state, alpha / rank)
+            expect_trained(module.train(training), trained, learning, [x])
         what = "the output while training, where nothing should change,"
         expect_close(call(module, x), right(x), what)
     expect_device(module.to("meta"), {"x": x})
