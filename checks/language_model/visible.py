@@ -346,7 +346,7 @@ def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> M
 
 @visible(
     "greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw",
-    graded="other cases, sizes of 1 and devices",
+    graded="other cases, sizes of 1, large numbers and devices",
 )
 def sample_next(function: Callable) -> None:
     """Probabilities 1/2, 1/4, 1/8, 1/8."""
