@@ -103,7 +103,8 @@ def check_softmax_stable(function: Callable) -> None:
         {"z": between[:, None, None] + steps, "dim": 2},
     ]
     what = "softmax(z, dim) of scores around ±1e4"
-    expect_matches(function, torch.softmax, cases, name=what)
+    # float32 has three digits behind the point there: a logarithm of the sum that is added to a score has no more.
+    expect_matches(function, torch.softmax, cases, name=what, tolerance=2e-3)
     expect_matches(function, torch.softmax, [{"z": holes, "dim": 2}], name="softmax(z, dim) with entries of -inf")
     expect_gradients(function, torch.softmax, {"z": huge_holes, "dim": 2})
     for low, high in ((20, 90), (90, 300), (300, 1000)):  # where exp overflows in some dtypes, and below

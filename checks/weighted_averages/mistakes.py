@@ -7,6 +7,7 @@ class weighted_avg(Mistake):
     """Of both exercises that average: they differ in how the sum is written, not in what it is."""
 
     TRANSPOSED = "the weights are transposed: `weights[b, i, j]` is how much output i takes from position j"
+    EXCHANGED = "x and the weights are exchanged: row i of the weights should meet the columns of x"
     FIRST_WEIGHTS = "only the first sequence's weights are used, for the whole batch"
     FIRST_SEQUENCE = "only the first sequence is averaged, for the whole batch"
     BATCH_SUMMED = "the batch is summed over: sequences must not mix"
@@ -33,4 +34,5 @@ class window_weights(Mistake):
         "it `(n, 1)`"
     )
     NOT_DIVIDED = "the rows are not divided by anything"
+    WIDTH_2 = "it is right for a width of 2 only"
     WIDTH_IGNORED = "the width is ignored: this is the mean of everything so far"
