@@ -64,7 +64,7 @@ def row_means(function: Callable) -> None:
 
 @visible(
     "three dot products by hand, in a table, in two tables, and one alone",
-    graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, sizes of 1, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def batch_dot(function: Callable) -> None:
     """The three pairs of rows in the text, then in more dimensions and in fewer."""
@@ -102,7 +102,7 @@ def batch_dot(function: Callable) -> None:
 
 @visible(
     "the shape, all dot products of two sequences by hand, and no einsum",
-    graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, sizes of 1, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def pairwise_dots(function: Callable) -> None:
     """Two sequences: the first is the one in the text."""

@@ -60,7 +60,7 @@ def _expect_averages(function: Callable) -> None:
 
 @visible(
     "the example of the text, and two sequences by hand",
-    graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def weighted_avg(function: Callable) -> None:
     """Values by hand."""
@@ -69,7 +69,7 @@ def weighted_avg(function: Callable) -> None:
 
 @visible(
     "the example of the text, two sequences by hand, one einsum, and other numbers of dimensions",
-    graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def weighted_avg_einsum(function: Callable) -> None:
     """Values by hand, and with an einsum; then the same in two dimensions and in four."""
