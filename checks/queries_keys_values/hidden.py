@@ -306,8 +306,8 @@ def check_causal_mask(function: Callable) -> None:
 
 # -- weights
 
-# Of scores in the thousands and near -1e5 float32 keeps some digits behind the point, and no more: what adds a logarithm
-# to a score loses the others. Of scores in the millions it keeps none: two equal weights may come out as 0.3.
+# Of scores in the thousands and near -1e5 float32 keeps some digits behind the point, and no more: what adds a
+# logarithm to a score loses the others. Of scores in the millions it keeps none: two equal weights may come out as 0.3.
 _FAR = 0.02
 _FARTHER = 0.4
 

@@ -154,6 +154,20 @@ def test_earlier_hand_ins_are_kept(course, inbox):
     assert [path.read_bytes() for path in kept] == [notebook("1"), notebook("2")]
 
 
+def test_of_the_same_notebook_the_first_time_that_is_known_counts(course, inbox, tmp_path):
+    def collected(month: int) -> datetime | None:
+        with zipfile.ZipFile(tmp_path / "in.zip", "w") as download:
+            download.writestr(zipfile.ZipInfo(LAYOUTS["nbgrader"], (2026, month, 1, 12, 0, 0)), notebook())
+        [taken], _ = collect(tmp_path / "in.zip", inbox.submitted, course.chapters)
+        return taken.handed_in_at
+
+    inbox(course, {LAYOUTS["nbgrader"]: notebook()})
+    time_of_it = inbox.submitted / "ada/01_numbers/timestamp.txt"
+    time_of_it.unlink()  # as after a download that says no time
+    assert collected(5).month == collected(6).month == 5
+    assert time_of_it.read_text().startswith("2026-05-01")
+
+
 def test_of_two_copies_the_later_one_counts_and_the_other_is_kept_and_named(course, inbox):
     files = {"ada/numbers_chapter.ipynb": notebook("1"), "ada/numbers_chapter (1).ipynb": notebook("2")}
     taken, left = inbox(course, files)
