@@ -132,7 +132,8 @@ def check_window_weights(function: Callable) -> None:
     n = int(randint(7, 12, ()))
     long, middle = draw_size(), draw_size(25, 600)
     sizes = [(n, 3), (n, 1), (n, n), (n, n + 4), (5, 4), (1, 1), (1, 3), (n + 13, 6)]
-    _expect_windows(function, sizes)
+    sizes += [(middle, draw_size(7, 24)), (middle, draw_size(2, middle)), (_middle(), draw_size(2, 6))]
+    _expect_windows(function, [*sizes, (n, draw_size())])
     narrow = [(n, 0), (n, -1), (n, -n), (n, -draw_size()), (1, 0), (middle, 0), (_middle(), -draw_size(2, 60))]
     for size, width in narrow:
         what = f"window_weights({size}, {width})"
@@ -145,7 +146,5 @@ def check_window_weights(function: Callable) -> None:
     few, many = (6, 3), (draw_size(61, 80), draw_size(25, 40))
     expect_no_python_loop(function, few, many, over="positions", first=(5, 3))
     # Last, for here what calls itself reaches Python's limit, and it has been told of its recursion above.
-    sizes = [(middle, draw_size(7, 24)), (middle, draw_size(2, middle)), (_middle(), draw_size(2, 6)), (n, draw_size())]
-    _expect_windows(
-        function, [*sizes, (long, draw_size(150, 299)), (long, draw_size(300, 600)), (long, 2), (long, long - 1)]
-    )
+    sizes = [(long, draw_size(150, 299)), (long, draw_size(300, 600)), (long, 2), (long, long - 1)]
+    _expect_windows(function, sizes)
