@@ -587,9 +587,9 @@ def make_layers(picks):
     ]
 
     # Their names say what they do: a test that looks into a layer is not to find them.
-    for each in {f for way in ways for f in way if "<locals>" in getattr(f, "__qualname__", "")}:
-        each.__name__ = each.__qualname__ = "way"
-        each.__code__ = each.__code__.replace(co_name="way", co_qualname="way")
+    for part in {f for way in ways for f in way if "<locals>" in getattr(f, "__qualname__", "")}:
+        part.__name__ = part.__qualname__ = "way"
+        part.__code__ = part.__code__.replace(co_name="way", co_qualname="way")
 
     def make(pick):
         if not pick:
