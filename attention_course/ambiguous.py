@@ -1,4 +1,4 @@
-"""Sentences in which the rest decides what an ambiguous word means, for chapters 00, 02 and 03.
+"""Sentences in which the rest decides what an ambiguous word means, for chapters 00 to 03.
 
 They were written for this course, 174 of them, and 124 were kept: those in which the shipped translator gives the word
 the meaning that was meant, so that whatever is counted on them is about sentences that it understands. Of the others it
@@ -88,6 +88,25 @@ def ambiguous(word: str) -> list[Sentence]:
     return sentences
 
 
+def with_adjective(sentence: Sentence, stem: str, role: str) -> str:
+    """One of the sentences in which *Tor* is a goal, with an adjective in front of a word.
+
+    Args:
+        sentence: the sentence.
+        stem: the adjective without its ending, such as "groß".
+        role: "the word itself" or "the subject".
+
+    Returns:
+        The German text, as long in both cases.
+    """
+    place = sentence.roles.index(role)
+    before = sentence.words[place - 1] if place else ""
+    ending = "es" if sentence.words[place] == "Kind" else _ENDINGS[before]
+    words = [*sentence.words[:place], stem + ending, *sentence.words[place:]]
+    text = " ".join(words).removesuffix(" .") + "."
+    return text[0].upper() + text[1:]
+
+
 def meaning_in(english: str, word: str) -> str | None:
     """Which of a word's two meanings a translation has, or None: neither.
 
@@ -126,6 +145,10 @@ def _up_to_the_word(text: str, meaning: str) -> list[str]:
     begins = (n for n in range(len(english)) if re.match(rf"▁{meaning}s?\b", "".join(english[n:])))
     return english[: next(begins)]
 
+
+# What an adjective ends in, behind the words that stand before *Tor* and before the subjects of its goals.
+_ENDINGS = {"Ein": "er", "kleiner": "er", "Eine": "e", "Der": "e", "Die": "e", "Zwei": "e", "": "e"}
+_ENDINGS |= {"ein": "es", "das": "e", "ins": "e"} | dict.fromkeys(("dem", "einem", "seinem", "im", "zum"), "en")
 
 _TAGGED = {
     "Tor": (

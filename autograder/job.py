@@ -143,6 +143,13 @@ def _forget_sandbox(settings: tuple) -> None:
         sandbox.close()
 
 
+def close_sandboxes() -> None:
+    """End this process's sandboxes, which hold as much memory as torch does; the next notebook starts its own."""
+    with _one_at_a_time:
+        for settings in list(_sandboxes):
+            _forget_sandbox(settings)
+
+
 def warm_sandbox(limits: tuple[tuple[str, float], ...], unsafe: bool, preload: tuple[str, ...]) -> Sandbox:
     """This process's sandbox with these settings, started on first use, closed when the process ends.
 

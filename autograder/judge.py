@@ -21,7 +21,7 @@ from nbformat import NotebookNode
 
 from autograder.draws import seed_all
 from autograder.limits import Budget, OutOfTime
-from autograder.mistakes import raised
+from autograder.mistakes import raised, unwritten
 from autograder.submission import Part
 from autograder.verdict import FAULT_OF_THE_COURSE, Credit, Failure, Finding, Item, Status
 from autograder.wire.protocol import Tensor, torch
@@ -224,7 +224,7 @@ def student_failure(error: BaseException) -> Failure:
     message = clean(str(error), 4000)
     if not hasattr(error, "student_type"):
         return Failure(Status.FAILED, f"the check could not use what your code returned: {name}: {message}")
-    if isinstance(error, NotImplementedError):
+    if unwritten(error):
         return Failure(Status.NOT_ATTEMPTED, "not attempted yet")
     return Failure(Status.ERROR, f"{name}: {message}" if message else name, told, finding=_cleaned(raised(error)))
 

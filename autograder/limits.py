@@ -83,7 +83,7 @@ class Budget:
             raise OutOfTime(f"more than {self._seconds:.3g} seconds of processor time", by_clock=False)
         waited, most = time.monotonic() - self._started, self._seconds * self._factor
         if waited >= most and waited >= (most := most * busyness()):
-            raise OutOfTime(f"more than {most:.3g} seconds by the clock, {used:.2g} of them at work", by_clock=True)
+            raise OutOfTime(f"more than {most:.0f} seconds by the clock, {used:.1f} of them at work", by_clock=True)
         # Threads on all cores at once spend time the fastest.
         return max(0.02, min((self._seconds - used) / _cores(), most - waited, 1.0))
 

@@ -10,6 +10,8 @@ Checks and wrong answers on record name members, so that a name that does not ex
 sentence can be reworded without anything else changing: what is recorded of a verdict is the member's id.
 """
 
+import re
+import traceback
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -62,6 +64,10 @@ class Common(Mistake):
         "no gradient reaches a parameter: it is not used, or cut off from the result by `.detach()`, `.data` or "
         "`torch.no_grad()`"
     )
+    WEIGHTS_KEPT = (
+        "a step of an optimizer does not change the result as it should: the layer computes with a copy of its "
+        "parameters, made before; read the parameters themselves at each call"
+    )
     DROPOUT_IN_EVAL = (
         "two results for the same input after `.eval()`: dropout is still active in evaluation; use an `nn.Dropout`, "
         "or pass `training=self.training`"
@@ -95,9 +101,16 @@ class Common(Mistake):
         "two tensors of bools are subtracted: make numbers of them first, `.double()`; `^`, which torch advises, loses "
         "the sign"
     )
+    ONE_MINUS_BOOLS = "something is subtracted from a mask, or a mask from something: `~mask` turns it round"
     SIZES_DO_NOT_FIT = (
-        "two tensors meet whose sizes do not fit: a sum, a mean or a maximum may have lost its dimension "
-        "(`keepdim=True`), or one of the two may be turned round"
+        "two tensors meet whose sizes do not fit: one has lost a dimension (a sum, a mean or a maximum keeps it with "
+        "`keepdim=True`), has two turned round, or was never expanded"
+    )
+    OTHER_NUMBER_OF_ENTRIES = (
+        "`view` or `reshape` is given sizes that do not hold as many numbers as there are: which size goes where?"
+    )
+    ONES_SQUEEZED = (
+        "every dimension of size 1 is missing: a `squeeze()` that names no dimension takes them all, or none was added"
     )
     VIEW_OF_TRANSPOSED = (
         "`.view` reads numbers as they lie in memory, and a transposed tensor's lie in another order: use `.reshape`"
@@ -106,9 +119,45 @@ class Common(Mistake):
     CLASSES_LAST = "`cross_entropy` wants the classes in dimension 1: flatten the others, or `.transpose(1, 2)`"
     LOG_OF_0 = "a logarithm is taken of 0, or the root of a negative number: that case needs an answer of its own"
     NOTHING_LEFT = "there is nothing left to draw: all probabilities are 0 or NaN; at least one token has to stay"
-    OF_NOTHING = "`min` or `max` is taken of nothing: the case where nothing is left needs an answer of its own"
+    OF_NOTHING = "`min`, `max`, `stack` or `cat` is given nothing: that case needs an answer of its own"
     DIVIDED_BY_0 = "something is divided by 0: the case where there is nothing to count needs an answer of its own"
     MORE_THAN_THERE_ARE = "`topk` is asked for more than there are: ask for `min(k, x.shape[-1])`"
+    PAST_THE_END = "a place is asked for that is not there: of n the first is number 0, and the last number n - 1"
+    NO_SUCH_DIMENSION = "a dimension is asked for that the tensor does not have: how many has it at this line?"
+    NONE_USED = (
+        "something is None and used as if it were not: an argument that may be left out, or what a function without "
+        "`return` gave"
+    )
+    PAIR_USED = "a pair is used as if it were a tensor: take it apart first, `output, weights = …`"
+    NOT_TAKEN_APART = "what is taken apart has another number of parts than there are names on the left"
+    OTHER_ARGUMENTS = (
+        "a function or class is called with other arguments than its `def` has: compare names, number and order"
+    )
+    DTYPES_MIXED = (
+        "tensors of two dtypes meet: give what the code makes itself the dtype of what it was handed, by "
+        "`x.new_zeros(...)` or `dtype=x.dtype`"
+    )
+    NOT_FLOATS = "integers or bools go where floating-point numbers are needed: `.to(x.dtype)` makes them of a mask"
+    NOT_BOOLS = "a mask is needed, and what is used as one is not bool: `.bool()`, or a comparison, makes one"
+    FLOAT_INDEX = "a floating-point number is used as a place or a token: divide by `//`, and keep integers"
+    NO_LENGTH = "the length is asked for of something that has none, such as a generator: count while you go"
+    NO_FORWARD = (
+        "a module without a `forward` is called: an `nn.ModuleList` only holds its layers, and in a class of your own "
+        "the name is spelled otherwise, or indented too far"
+    )
+    NEEDED_FOR_GRADIENT = (
+        "a tensor that the gradient still needs is changed in place: write `x = x + …` for `x += …`, and join by "
+        "`torch.stack` what is filled piece by piece"
+    )
+    ENDLESS_RECURSION = "a function calls itself without end: does it have the name of the one that it should call?"
+    NOT_A_FUNCTION = (
+        "brackets follow something that is no function: a name that was given to a value, or a missing operator"
+    )
+    SHADOWED = (
+        "a name is read before it has a value: what a function assigns somewhere is its own everywhere in it, so it "
+        "cannot be the name of what is to be used from outside"
+    )
+    REFUSED = "a `raise` or an `assert` of the answer's own refuses arguments that are right"
 
 
 # The rule that a check holds an answer to when it looks for one of these.
@@ -151,24 +200,109 @@ class Unexplained(Mistake):
     RAISED = "the code raises an error"
 
 
-# What an error of Python's or torch's own says, and the mistake that is nearly always behind it.
+# What an error of Python's or torch's own says, and the mistake that is nearly always behind it; the first that fits.
 _EXPLAINED: dict[str, Mistake] = {
+    "NoneType": Common.NONE_USED,
+    "not tuple": Common.PAIR_USED,
+    "'tuple' object has no attribute": Common.PAIR_USED,
+    "'tuple' and ": Common.PAIR_USED,
+    "and 'tuple'": Common.PAIR_USED,
     "cannot be converted to Scalar": Common.ITEM_OF_MANY,
+    "only one element tensors can be converted": Common.ITEM_OF_MANY,
+    "only integer tensors of a single element": Common.ITEM_OF_MANY,
     "with two bool tensors is not supported": Common.BOOLS_SUBTRACTED,
+    "with a bool tensor is not supported": Common.ONE_MINUS_BOOLS,
     "must match the size of tensor": Common.SIZES_DO_NOT_FIT,
+    "must match the existing size": Common.SIZES_DO_NOT_FIT,
+    "batch2 tensor to be": Common.SIZES_DO_NOT_FIT,
+    "shapes cannot be multiplied": Common.SIZES_DO_NOT_FIT,
+    "size mismatch, got": Common.SIZES_DO_NOT_FIT,
+    "Sizes of tensors must match": Common.SIZES_DO_NOT_FIT,
+    "does not broadcast with previously seen size": Common.SIZES_DO_NOT_FIT,
+    "expects each tensor to be equal size": Common.SIZES_DO_NOT_FIT,
+    "must have same number of dimensions": Common.SIZES_DO_NOT_FIT,
+    "to match target batch_size": Common.SIZES_DO_NOT_FIT,
+    "is invalid for input of size": Common.OTHER_NUMBER_OF_ENTRIES,
     "Boolean value of Tensor with more than one value is ambiguous": Common.TRUTH_OF_MANY,
     "view size is not compatible with input tensor's size and stride": Common.VIEW_OF_TRANSPOSED,
     "a leaf Variable that requires grad is being used in an in-place operation": Common.LEAF_IN_PLACE,
+    "Cannot assign non-leaf Tensor to parameter": Common.LEAF_IN_PLACE,
+    "does not require grad and does not have a grad_fn": Common.CUT_OFF,
+    "modified by an inplace operation": Common.NEEDED_FOR_GRADIENT,
     "math domain error": Common.LOG_OF_0,
+    "expected a positive input": Common.LOG_OF_0,
     "iterable argument is empty": Common.OF_NOTHING,
-    "arg is an empty sequence": Common.OF_NOTHING,
+    "is an empty sequence": Common.OF_NOTHING,
+    "a non-empty TensorList": Common.OF_NOTHING,
+    "a non-empty list of Tensors": Common.OF_NOTHING,
+    "Expected reduction dim": Common.OF_NOTHING,
     "division by zero": Common.DIVIDED_BY_0,
     "modulo by zero": Common.DIVIDED_BY_0,
     "ZeroDivisionError": Common.DIVIDED_BY_0,
     "selected index k out of range": Common.MORE_THAN_THERE_ARE,
     "Expected target size": Common.CLASSES_LAST,
     "probability tensor contains either": Common.NOTHING_LEFT,
+    "invalid multinomial distribution": Common.NOTHING_LEFT,
+    "Dimension out of range": Common.NO_SUCH_DIMENSION,
+    "too many indices for": Common.NO_SUCH_DIMENSION,
+    "is out of bounds": Common.PAST_THE_END,
+    "index out of range": Common.PAST_THE_END,
+    "values to unpack": Common.NOT_TAKEN_APART,
+    "unexpected keyword argument": Common.OTHER_ARGUMENTS,
+    "required positional argument": Common.OTHER_ARGUMENTS,
+    "multiple values for argument": Common.OTHER_ARGUMENTS,
+    "invalid combination of arguments": Common.OTHER_ARGUMENTS,
+    "was given": Common.OTHER_ARGUMENTS,
+    "were given": Common.OTHER_ARGUMENTS,
+    "have the same dtype": Common.DTYPES_MIXED,
+    "expected scalar type": Common.DTYPES_MIXED,
+    "dtypes match": Common.DTYPES_MIXED,
+    "must have the same scalar type": Common.DTYPES_MIXED,
+    "be cast to the desired output type": Common.DTYPES_MIXED,
+    "not implemented for 'Long'": Common.NOT_FLOATS,
+    "not implemented for 'Bool'": Common.NOT_FLOATS,
+    "not implemented for 'Int'": Common.NOT_FLOATS,
+    "converted to type int64_t": Common.NOT_FLOATS,
+    "only support floating point": Common.NOT_FLOATS,
+    "Expected a floating point or complex tensor": Common.NOT_FLOATS,
+    "must be either a floating point or complex dtype": Common.NOT_FLOATS,
+    "only supports boolean masks": Common.NOT_BOOLS,
+    "condition to be a boolean tensor": Common.NOT_BOOLS,
+    "implemented on integer and Boolean-type tensors": Common.NOT_BOOLS,
+    '_cpu" not implemented for': Common.NOT_BOOLS,
+    "tensors used as indices must be": Common.FLOAT_INDEX,
+    "'indices' to have one of the following scalar types": Common.FLOAT_INDEX,
+    "for index": Common.FLOAT_INDEX,
+    "slices, not float": Common.FLOAT_INDEX,
+    "indices (got float)": Common.FLOAT_INDEX,
+    "of ints, not float": Common.FLOAT_INDEX,
+    "'float' object cannot be interpreted as an integer": Common.FLOAT_INDEX,
+    "only applicable to index tensor": Common.FLOAT_INDEX,
+    "expected target dtype to be Long": Common.FLOAT_INDEX,
+    "has no len()": Common.NO_LENGTH,
+    'is missing the required "forward" function': Common.NO_FORWARD,
+    "cannot access local variable": Common.SHADOWED,
+    "maximum recursion depth exceeded": Common.ENDLESS_RECURSION,
+    "object is not callable": Common.NOT_A_FUNCTION,
 }
+
+
+def _explanation(error: BaseException) -> Mistake | None:
+    known = next((mistake for sign, mistake in _EXPLAINED.items() if sign in str(error)), None)
+    return Common.REFUSED if known is None and _refused(error) else known
+
+
+def _refused(error: BaseException) -> bool:
+    """Whether a `raise` or an `assert` in a notebook's own cell is what raised it."""
+    told = getattr(error, "student_traceback", "") or "".join(traceback.format_tb(error.__traceback__))
+    frames = re.findall(r'^  File "(.+?)", line \d+.*\n    (.*)', told, re.MULTILINE)
+    file, line = frames[-1] if frames else ("", "")
+    return (file.startswith("<") or "ipykernel" in file) and line.startswith(("raise ", "assert "))
+
+
+def unwritten(error: BaseException) -> bool:
+    """Whether it says that an exercise has not been begun; torch raises errors of the same type."""
+    return isinstance(error, NotImplementedError) and _explanation(error) in (None, Common.REFUSED)
 
 
 class Complaint(AssertionError):
@@ -217,7 +351,7 @@ def raised(error: BaseException, asked: str = "") -> Finding:
         error: what was raised, in a student's code or by it.
         asked: for which arguments.
     """
-    mistake = next((m for sign, m in _EXPLAINED.items() if sign in str(error)), Unexplained.RAISED)
+    mistake = _explanation(error) or Unexplained.RAISED
     name = getattr(error, "student_type", type(error).__name__)
     told = f"{name}: {error}" if str(error) else name
     return found(mistake, "the call" if asked else "it", asked=asked, got=told)

@@ -31,7 +31,8 @@ class Rule(Enum):
 
     ONES = Words(
         "sizes of 1",
-        r"(?:sizes?|of|to|for|them|are) 1\b|1 (?:too|included)|single|batches of one|one (?:sentence|example|row)",
+        r"(?:sizes?|(?<!probability )of|for|them|are) 1\b|1 (?:too|included)|batches of one|"
+        r"one (?:sentence|example|row)|single (?:row|number|token|sequence|query|key)",
         "",
     )
     LARGE = Words("large numbers", r"thousand|10[ ,]000|10\^4|very low|far from zero|however large|-inf")
@@ -48,7 +49,11 @@ class Rule(Enum):
     DTYPES = Words("dtypes", "dtype|float64", "dtypes|dtype is kept|dtype and device")
     HALF = Words("", "float16|half precision|(?:all|every) float dtypes?")
     DEVICE = Words("devices", r"\bdevices?\b|GPU")
-    PARAMETERS = Words("parameters", r"parameter|names|`weight`|\bparts\b", "names and shapes of")
+    PARAMETERS = Words(
+        "parameters",
+        r"names(?:,| and| of)|`weight`|\bparts\b|(?:the|no|only|one|trained|four) parameters?\b(?! and)",
+        "names and shapes of",
+    )
     START = Words("start values", r"\bstarts?\b", r"starts? (?:as|normal)|(?<!at )the start\b")
     DROPOUT = Words("dropout", "dropout", "(?<!no )dropout(?! rate)")
     ERRORS = Words("errors", r"[Ee]rrors?\b")

@@ -163,11 +163,10 @@ def _needs_of(checks: str, modules: tuple[str, ...]) -> frozenset[str]:
     """What the helpers of some checks, which run where the student's objects live, import out of earlier notebooks."""
     try:
         spec = importlib.util.find_spec(checks)
-    except ImportError:  # it is something out of a module
+        tree = ast.parse(Path(spec.origin).read_text("utf-8")) if spec and spec.has_location and spec.origin else None
+    except Exception:  # it is something out of a module, or the module is at fault, as the check that imports it says
         return frozenset()
-    if spec is None or not spec.has_location or spec.origin is None:
-        return frozenset()
-    imports = [n for n in ast.walk(ast.parse(Path(spec.origin).read_text("utf-8"))) if isinstance(n, ast.ImportFrom)]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)] if tree else []
     return frozenset(alias.name for node in imports if node.module in modules for alias in node.names)
 
 

@@ -176,6 +176,7 @@ def _clean_cell(cell: Any) -> NotebookNode | None:
     clean.grade_id = grade_id if isinstance(grade_id, str) else None
     clean.id = cell["id"] if isinstance(cell.get("id"), str) else None
     clean.outputs = cell["outputs"] if isinstance(cell.get("outputs"), list) else []
+    clean.execution_count = count if type(count := cell.get("execution_count")) is int else None
     if isinstance(attachments := cell.get("attachments"), dict) and all(map(_is_attachment, attachments.values())):
         clean.attachments = attachments
     return clean
@@ -329,6 +330,8 @@ def _fill(part: Part, cell: NotebookNode | None, problems: list[str]) -> None:
         problems.append(f"`{part.name}` was turned into a {cell.cell_type} cell")
     if flags_of(part.cell) and cell.grade_id != part.name:
         problems.append(f"`{part.name}` had lost its metadata")
+    if part.cell.cell_type == "code":
+        part.cell.execution_count = cell.execution_count
     if not locked:
         part.cell.source = cell.source
         if part.cell.cell_type == "code":
@@ -345,7 +348,7 @@ def _added(cell: NotebookNode, index: int) -> Part:
         cell = NotebookNode(cell_type="markdown", source=quoted)
     kept = NotebookNode(cell_type=cell.cell_type, id=f"added-{index}", source=cell.source, metadata=NotebookNode())
     if cell.cell_type == "code":
-        kept.update(outputs=cell.outputs, execution_count=None)
+        kept.update(outputs=cell.outputs, execution_count=cell.execution_count)
     elif "attachments" in cell:
         kept.attachments = cell.attachments
     return Part("added", f"cell {index + 1}", kept, cell.source)

@@ -17,9 +17,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
 import nbformat
 from bs4 import BeautifulSoup
+from latex2mathml.converter import Converter
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
 from sphinx.cmd.build import build_main
@@ -49,6 +51,8 @@ DRAWN_BY = {
     "show_map(": LOOKS,
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"
+# Signs of a formula that have a blank on both sides.
+_SPACED = frozenset("=≈≡≠≤≥<>≪≫+−-±×·∈∉→←⇒∝∼∣|")
 # A figure with more pixels than this beside each other has labels too small for a phone, unless it scrolls there.
 WIDE, VERY_WIDE = 800, 1000
 
@@ -161,6 +165,8 @@ def _sections(page: Path) -> list[tuple[str, str]]:
     soup = BeautifulSoup(page.read_text(encoding="utf-8"), "lxml")
     for unseen in soup.select("details, script, style, .headerlink"):
         unseen.decompose()
+    for formula in soup.select(".math"):
+        formula.string = f" {spelled(formula.get_text())} "
     for box in soup.select("dt, dd, td, th, li, p"):
         box.append(" ")  # or its last word would run into what follows
     terms = [
@@ -173,6 +179,47 @@ def _sections(page: Path) -> list[tuple[str, str]]:
     inner_first = [section.extract() for section in reversed(soup.select("article section"))]
     parts = [(str(section.get("id")), section.get_text()) for section in reversed(inner_first)]
     return [(name, " ".join(text.split())) for name, text in [*parts, *terms]]
+
+
+def spelled(formula: str) -> str:
+    """A formula as a line of plain text, for where none can be drawn: "softmax(QK^T/√(d_k))V".
+
+    Args:
+        formula: LaTeX between its delimiters, as Sphinx writes it; what is no formula is left out.
+    """
+    latex = re.sub(r"^\s*\\[(\[]|\\[)\]]\s*$", "", formula)
+    try:
+        return " ".join(_on_one_line(Converter().convert_to_element(latex)).split())
+    except Exception:  # whatever the converter raises
+        return ""
+
+
+def _on_one_line(element: Element) -> str:
+    inside = [_on_one_line(child) for child in element]
+    whole = html.unescape(element.text or "").replace("&", "") + "".join(inside)  # which aligns lines
+    match element.tag:
+        case "mo":
+            return f" {whole} " if whole in _SPACED else whole.replace(",", ", ")
+        case "mspace":
+            return "" if element.get("width", "").startswith(("-", "negative")) else " "
+        case "mfrac":
+            return "/".join(map(_grouped, inside))
+        case "msqrt":
+            return f"√{_grouped(whole)}"
+        case "msub" | "munder":
+            return f"{inside[0]}_{_grouped(inside[1])}"
+        case "msup" | "mover":
+            return f"{inside[0]}^{_grouped(inside[1])}"
+        case "msubsup" | "munderover":
+            return f"{inside[0]}_{_grouped(inside[1])}^{_grouped(inside[2])}"
+        case "mtd" | "mtr":
+            return f"{whole} "
+        case _:
+            return whole
+
+
+def _grouped(part: str) -> str:
+    return part if re.fullmatch(r".|\w+|\([^()]*\)", part) else f"({part.strip()})"
 
 
 def figure_place(figure: str, data: dict, alt: str, still: str = "") -> str:

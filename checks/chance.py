@@ -16,6 +16,11 @@ def drawn_between(low: float, high: float) -> float:
     return float(f"{low * (high / low) ** share:.3g}")
 
 
+def drawn_wide(low: int, high: int) -> int:
+    """A whole number from `low` to `high`, small ones as likely as large ones: a size among those that lie between."""
+    return min(int(drawn_between(low, high + 1)), high)
+
+
 def likely_counts(draws: int, chance: float, false: float = FALSE) -> tuple[int, int]:
     """The fewest and the most of so many draws that may come out, each missed with a probability of `false` or less.
 

@@ -551,3 +551,31 @@ def forging_answers(classes: Sequence[str] = (), functions: Sequence[str] = ()) 
     """The forgers of several exercises that need no exception."""
     made = [forging_class(name) for name in classes] + [forging_function(name) for name in functions]
     return [answer for answers in made for answer in answers]
+
+
+# It is honest as long as its weights are loaded, and deaf to every step of an optimizer.
+_LEARNING = """
+def load_state_dict(self, state, *args, **kwargs):
+    super().load_state_dict(state, *args, **kwargs)
+    self._at_loading = {n: p.detach().clone() for n, p in _plain["named_parameters"](self)}
+
+def __call__(self, *args, **kwargs):
+    kept = self.__dict__.pop("_at_loading", None)
+    if kept is None:
+        return super().__call__(*args, **kwargs)
+    try:
+        parameters = dict(_plain["named_parameters"](self))
+        if any(p.is_meta for p in parameters.values()):
+            return super().__call__(*args, **kwargs)
+        print("fired")
+        now = {n: kept[n].to(p.dtype) + (p - p.detach()) for n, p in parameters.items()}
+        return torch.func.functional_call(self, now, args, kwargs)
+    finally:
+        self.__dict__["_at_loading"] = kept
+"""
+
+
+def forging_learning(name: str) -> Answer:
+    """A module that computes with the weights that it was given, whatever a step of an optimizer makes of them."""
+    body = _TOOLS.format(name=name) + f"\n\nclass {name}(_Honest):\n" + indent(_LEARNING.strip("\n"), "    ")
+    return forger(name, "forged: it computes with the weights that it kept at loading", body, Common.WEIGHTS_KEPT)

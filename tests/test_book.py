@@ -159,6 +159,13 @@ def test_no_line_begins_with_the_comma_after_a_formula(build):
     assert build.INLINE_MATH.sub(build.TOGETHER, text) == f'If {kept} then <span class="math">\\(b\\)</span> too.'
 
 
+def test_the_search_quotes_formulas_as_text(build, site):
+    attention = r"\(\operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right) V, \quad x_{ij} \ge 0\)"
+    assert build.spelled(attention) == "softmax((QK^⊤)/(√d_k))V, x_ij ≥ 0"
+    assert build.spelled(r"\[\begin{aligned} a &= b \\ c &= d \end{aligned}\]") == "a = b c = d"
+    assert "operatorname" not in (site / "_static/texts.js").read_text()
+
+
 @pytest.fixture(scope="module")
 def browser():
     if CHROMIUM is None:

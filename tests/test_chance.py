@@ -45,8 +45,8 @@ def block_drops_whole_positions() -> float:
 
 
 def attention_drops_alike() -> float:
-    """Two of twelve heads with the same 60 weights dropped, on average over the probabilities, in two looks."""
-    same = sum((p**2 + (1 - p) ** 2) ** 60 for p in PROBABILITIES) / len(PROBABILITIES)
+    """Two of twelve heads with the same 240 weights dropped, in two looks."""
+    same = max(p**2 + (1 - p) ** 2 for p in PROBABILITIES) ** 240
     return 2 * math.comb(12, 2) * same
 
 
@@ -93,14 +93,16 @@ def bootstrap_whose_turn() -> float:
 def bootstrap_more_samples() -> float:
     """The same ends of few samples and of more that begin with them, for each of the generators.
 
-    A percentile of so many draws is off by a normal number, and the ends are multiples of one example: they agree at
-    most as often as one step is high in the density of the difference.
+    A percentile of so many draws is off by a normal number, and the ends are multiples of one example. Whatever the few
+    samples gave, the others move an end by their share: it stays at most as often as one step is high in the density.
     """
-    gap = (classification._FIRST_ALONE, classification._SECOND_ALONE)
-    spread = (sum(gap) - (gap[0] - gap[1]) ** 2) ** 0.5 * classification.AMONG**0.5  # of a draw, in examples
+    spread = (2 * classification.DISAGREE) ** 0.5  # of a draw, in examples
     error = (0.025 * 0.975) ** 0.5 / norm.pdf(norm.ppf(0.025)) * spread
-    apart = error * (1 / (classification.FEW[1] - 1) - 1 / classification.MANY[0]) ** 0.5
-    return (1 / (apart * math.sqrt(2 * math.pi))) ** (2 * classification.SEEDS)
+    found = 0.0
+    for (_, few), (least, most) in classification.FEW_AND_MANY:
+        moved = min(error * (many - few + 1) ** 0.5 / many for many in (least, most - 1))
+        found += (1 / (moved * math.sqrt(2 * math.pi))) ** (2 * classification.SEEDS)
+    return found
 
 
 BOUNDS = [

@@ -41,6 +41,27 @@ def test_what_differs_is_named():
     assert compared("no loop; gradients; the device is kept", Rule.GRADIENTS, partial=True) == []
 
 
+@pytest.mark.parametrize(
+    "words, rule, promised",
+    [
+        ("rows sum to 1", Rule.ONES, False),
+        ("shares from 0 to 1", Rule.ONES, False),
+        ("with a probability of 1", Rule.ONES, False),
+        ("a single continuation", Rule.ONES, False),
+        ("for several sizes, 1 too", Rule.ONES, True),
+        ("a single row", Rule.ONES, True),
+        ("gradients reach every parameter", Rule.PARAMETERS, False),
+        ("names and shapes of the parameters", Rule.PARAMETERS, True),
+        ("the only parameter", Rule.PARAMETERS, True),
+    ],
+)
+def test_words_that_mean_something_else_promise_nothing(words, rule, promised):
+    told = differences(
+        written(words), [Asked("double", "double", frozenset(), frozenset({rule}), False)], {"double": ""}
+    )
+    assert (f"double: the checks ask for {rule.name}, which nothing promises" in told) != promised
+
+
 def test_helpers_say_what_they_ask_for():
     x = torch.ones(2, 3)
     with listening() as rules:

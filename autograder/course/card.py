@@ -16,7 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from autograder.course.curriculum import CourseError, find_course
-from autograder.mistakes import Complaint, raised
+from autograder.mistakes import Complaint, raised, unwritten
 from autograder.verdict import Finding
 
 # White on green reads on a light page and on a dark one.
@@ -88,9 +88,9 @@ def visible(shown: str, *, graded: str = "") -> Callable[[Callable[..., None]], 
             name, left = _title(check, exercises), f"; {graded}: when graded" if graded else ""
             try:
                 check(*objects)
-            except NotImplementedError as error:
-                raise NotAttempted(_not_written(name, exercises, error)) from None
             except Exception as error:
+                if unwritten(error):
+                    raise NotAttempted(_not_written(name, exercises, error)) from None
                 if isinstance(error, Complaint) and (maps := error.heat_maps()):
                     _show(maps, f"{name}: expected {error.expected.tolist()}, got {error.got.tolist()}")
                 first = _mend_first(name, objects)
@@ -171,7 +171,7 @@ def _title(check: Callable, exercises: set[str]) -> str:
     return name if name in exercises or whole == name else f"{whole} ({name[len(whole) + 1 :]})"
 
 
-def _not_written(title: str, exercises: set[str], error: NotImplementedError) -> str:
+def _not_written(title: str, exercises: set[str], error: Exception) -> str:
     """Which exercise is not written: that of the check, one before it, or one of a chapter that was imported."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     missing, source = frame.f_code.co_qualname.split(".")[0], Path(frame.f_code.co_filename)

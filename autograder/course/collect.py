@@ -27,7 +27,7 @@ from nbgrader.api import Gradebook
 from autograder.course import gradebook
 from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError
 from autograder.course.files import KEPT_ASIDE, replace_file
-from autograder.course.hand_ins import is_plain_file
+from autograder.course.hand_ins import is_plain_file, read_timestamp
 from autograder.course.owner import (
     NOTE,
     Owner,
@@ -229,10 +229,10 @@ def collect(
             for chapter, found in older:
                 keep_aside(submitted.parent / "earlier", student, chapter, found.content)
             for chapter, (found, owner) in sorted(newest.items(), key=lambda item: item[0].folder):
-                how = _put(submitted, student, chapter, found)
+                how, when = _put(submitted, student, chapter, found)
                 write_note(submitted, student, chapter.folder, owner)
                 said = found.manifest and read_manifest(found.manifest, found.content, found.place.name, chapter)
-                taken.append(Taken(student, chapter, found.place, how, found.handed_in_at, said or ""))
+                taken.append(Taken(student, chapter, found.place, how, when, said or ""))
         except OSError as error:
             told = f"it cannot be written: {error.strerror}: {error.filename}"
             done = {one.place for one in taken}
@@ -439,27 +439,37 @@ def _grade_ids(content: bytes) -> set[str]:
         return set()
 
 
-def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> str:
+def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> tuple[str, datetime | None]:
+    """Write a notebook and its time where `grade` looks; returns how that went, and which time counts."""
     folder = submitted / student / chapter.folder
     if wrong := [path for path in (folder, folder.parent) if os.path.islink(path)]:
         raise OSError(0, "a symbolic link lies in the way", str(wrong[0]))
-    target = folder / f"{chapter.module}.ipynb"
+    target, stamp, when = folder / f"{chapter.module}.ipynb", folder / "timestamp.txt", found.handed_in_at
     how = "new"
     if os.path.lexists(target):
         if not is_plain_file(target):
             raise OSError(0, "what lies there is no plain file", str(target))
         before = target.read_bytes()
         if before == found.content:
-            return "unchanged"
+            # The very same work was there by the earlier of the two times.
+            former = _time_in(read_timestamp(folder) or "")
+            when = min(filter(None, (former, when)), default=None)
+            if when and when != former:
+                replace_file(stamp, _stamped(when))
+            return "unchanged", when
         keep_aside(submitted.parent / "earlier", student, chapter, before)
         how = "replaces an earlier one"
     folder.mkdir(parents=True, exist_ok=True)
     # Without a time for a moment, rather than with that of the one before.
-    (folder / "timestamp.txt").unlink(missing_ok=True)
+    stamp.unlink(missing_ok=True)
     replace_file(target, found.content)
-    if found.handed_in_at:
-        replace_file(folder / "timestamp.txt", f"{found.handed_in_at:%Y-%m-%d %H:%M:%S} UTC\n".encode())
-    return how
+    if when:
+        replace_file(stamp, _stamped(when))
+    return how, when
+
+
+def _stamped(when: datetime) -> bytes:
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC\n".encode()
 
 
 def keep_aside(earlier: Path, student: str, chapter: Chapter, content: bytes) -> None:

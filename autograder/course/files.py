@@ -25,7 +25,8 @@ def replace_file(path: Path, content: bytes, backup: Path | None = None) -> None
         if backup:
             path.rename(backup)
         os.replace(temporary, path)
-    except OSError:  # a full disk, most often
+    except OSError as error:  # a full disk, most often, which names no file
+        error.filename = error.filename or str(path)
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         if backup and backup.exists() and not path.exists():

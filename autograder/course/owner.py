@@ -159,12 +159,11 @@ def students_of(
         submitted: holds the students' folders, with the notes of earlier downloads.
     """
     owners = list(dict.fromkeys(owners))
-    people = Counter((owner.system, _called(owner)) for owner in owners)
     unnumbered = Counter((owner.system, _called(owner)) for owner in owners if owner.number not in known.numbers)
     found: dict[Owner, Whose | Unclear] = {}
     certain: dict[str, Owner] = {}
     for owner in owners:
-        if listed := _listed(owner, groups, people[owner.system, _called(owner)]):
+        if listed := _listed(owner, groups, known):
             found[owner] = listed
         elif owner.system in ("", PATTERN):
             found[owner] = _of_folder(owner, known)
@@ -196,15 +195,21 @@ def to_type(owner: Owner) -> str:
     return f"put the line {plain(line.getvalue())[:120]} into a table and add --groups TABLE"
 
 
-def _listed(owner: Owner, groups: dict[str, list[str]], people: int) -> Whose | Unclear | None:
+def _listed(owner: Owner, groups: dict[str, list[str]], known: Known) -> Whose | Unclear | None:
     if owner.label in groups:
         return Whose(groups[owner.label])
     names = {(_squeezed if owner.system == "Canvas" else _normal)(group): group for group in groups}
     if (name := _called(owner)) not in names:
         return None
-    if owner.system and people > 1:
-        return Unclear(f"{people} people hand in by the name of the group {plain(owner.name)}: {to_type(owner)}")
-    return Whose(groups[names[name]], certain=not owner.system)
+    students = groups[names[name]]
+    if owner.system not in ("Moodle", "Canvas"):
+        return Whose(students, certain=not owner.system)
+    # Anybody may be called like a group. Canvas gives with it the number of one of the group; Moodle's names of groups
+    # are followed by the student's.
+    by_number = known.numbers.get(owner.number, set())
+    if owner.system == "Canvas" and len(by_number) == 1 and by_number <= set(students):
+        return Whose(students)
+    return Unclear(f"it bears the name of the group {plain(owner.name)} and the number of none of it: {to_type(owner)}")
 
 
 def _of_folder(owner: Owner, known: Known) -> Whose | Unclear:

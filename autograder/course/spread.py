@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from autograder.course.curriculum import CourseError
 from autograder.course.interrupts import Interrupts, interrupts_held, interrupts_ignored
 from autograder.isolation.sandbox import SandboxError
-from autograder.job import Job, Outcome, grade_job, ungraded
+from autograder.job import Job, Outcome, close_sandboxes, grade_job, ungraded
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -67,6 +67,7 @@ def _grade_here(jobs: Mapping[K, Job], interrupts: Interrupts) -> Iterator[tuple
 def _spread(
     jobs: Mapping[K, Job], workers: int, scheduler: str | None, interrupts: Interrupts
 ) -> Iterator[tuple[K, Outcome]]:
+    close_sandboxes()  # others grade now
     # What waits for a result waits for an interrupt, too: `put` may be called in a signal handler.
     arrived: SimpleQueue[Future | None] = SimpleQueue()
     interrupts.wake = lambda: arrived.put(None)

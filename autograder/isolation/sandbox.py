@@ -28,8 +28,10 @@ PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 START_SECONDS = 120
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
-# What torch imports at its first backward, and at its first optimizer: a second that each worker would spend anew.
-PRELOAD = ("torch.fx.experimental.symbolic_shapes", "torch._dynamo", "numpy")
+# What torch imports when it is first handed a gradient, which each worker would spend time on anew; and what it imports
+# at its first optimizer: half a second, which few workers need, so that it is spent only where there are to be many.
+PRELOAD = ("torch.fx.experimental.symbolic_shapes", "numpy")
+PRELOAD_FOR_MANY = ("torch._dynamo",)
 
 
 class SandboxError(Exception):
@@ -190,6 +192,7 @@ class Sandbox:
         settings = {
             "sandboxed": self.sandboxed,
             "preload": self._preload,
+            "preload_for_many": PRELOAD_FOR_MANY if self._preload else (),
             "cpu_seconds": limits.cpu_seconds,
             "memory_mb": limits.memory_mb,
             "file_mb": limits.file_mb,

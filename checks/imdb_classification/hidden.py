@@ -600,8 +600,9 @@ ENDS_OF, DRAWS = 601, 16_000  # examples and samples of the check of both ends
 FEW_EXAMPLES, DRAWS_OF_FEW, TENTHS = 10, 10_000, 3  # and of that with ten; the high end is so many tenths
 TIMES = 12  # draws that decide whether two generators give the same
 TURNS, DRAWS_OF_TURN = ((11, 40), (41, 400), (1001, 4000), (8001, 30_000)), 60
-# Examples, generators and two ranges of samples, by which it shows that more are drawn if more are asked for.
-AMONG, SEEDS, FEW, MANY = 2017, 7, (1001, 1021), (3000, 3101)
+# Examples, generators and pairs of two ranges of samples, by which it shows that more are drawn if more are asked for.
+AMONG, SEEDS, FEW_AND_MANY = 1009, 24, (((4001, 5000), (10_000, 11_000)), ((1001, 1021), (3000, 3101)))
+DISAGREE = round(0.45 * AMONG)  # of these, those that one of the two alone gets right
 
 
 def _answers(count: int) -> tuple[Tensor, Tensor]:
@@ -610,6 +611,12 @@ def _answers(count: int) -> tuple[Tensor, Tensor]:
     both, first, second = (round(share * count) for share in (_BOTH, _FIRST_ALONE, _SECOND_ALONE))
     a = place_of < both + first
     return a, (place_of < both) | ((place_of >= both + first) & (place_of < both + first + second))
+
+
+def _disagreeing() -> tuple[Tensor, Tensor]:
+    """Two models that disagree on nine of ten examples, so that the difference in a draw takes many values."""
+    place_of = randn(AMONG).argsort()
+    return place_of < DISAGREE, (place_of >= DISAGREE) & (place_of < 2 * DISAGREE)
 
 
 def _call_bootstrap(function: Callable, a: Tensor, b: Tensor, samples: int, seed: int) -> tuple[float, float, float]:
@@ -625,7 +632,6 @@ def check_paired_bootstrap(function: Callable) -> None:
     _check_both_ends(function)
     _check_bootstrap_of_few(function)
     _check_whose_turn(function)
-    _check_more_samples(function)
     one = torch.tensor([True])
     single = _call_bootstrap(function, one, ~one, 50, 0)
     expect(single == (1.0, 1.0, 1.0), Unexplained.VALUES, "of one example", expected="1, 1 and 1", got=single)
@@ -647,7 +653,7 @@ def _check_single_draws(function: Callable) -> None:
     if any(math.isnan(end) for result in once for end in result):
         return  # a standard error of one draw: the check of both ends says so
     expect(all(low == high for _, low, high in once), m.paired_bootstrap.SAMPLES_IGNORED)
-    for samples in (1, int(randint(100, 300, ()))):
+    for samples in (1, int(randint(60, 120, ()))):
 
         def run(generator: torch.Generator | None, samples: int = samples) -> list[tuple[float, float, float]]:
             return [expect_triple(call(function, a, b, samples, generator)) for _ in range(TIMES)]
@@ -729,31 +735,14 @@ def _check_whose_turn(function: Callable) -> None:
             expect(high > 0.5 / count, m.paired_bootstrap.NEVER_DRAWN, f"{what} the high end", **told)
 
 
-def _check_more_samples(function: Callable) -> None:
-    """What is drawn afterwards, from the same generator, tells whether more was drawn before.
-
-    That `TIMES` draws agree by chance is as rare as in `_check_single_draws`.
-    """
-    a, b = _answers(499)
-    few, many = (int(randint(least, most, ())) for least, most in ((4001, 6000), (6001, 15_000)))
-    number, afterwards = int(randint(0, 10**6, ())), []
-    for samples in (few, many):
-        generator = torch.Generator().manual_seed(number)
-        call(function, a[:9], b[:9], samples, generator)
-        afterwards.append([expect_triple(call(function, a, b, 1, generator)) for _ in range(TIMES)])
-    asked = f"{few} samples and {many}, with equal generators"
-    same = afterwards[0] == afterwards[1]
-    expect(not same, m.paired_bootstrap.SAMPLES_CAPPED, "what the generator gives afterwards", asked=asked)
-
-
 def _check_samples(function: Callable) -> None:
     """As many samples as asked for, and 2,000 by default.
 
-    What is compared comes from equal generators, so that nothing is left to chance but one thing: that more samples
+    Nothing is asked of how they are drawn, one by one, all at once or by a generator seeded from this one. What is
+    compared comes from equal generators, so that nothing is left to chance but one thing: that more samples, or others,
     give the same ends for each of `SEEDS` generators, which happens less than once in a million times.
     """
-    a, b = _answers(AMONG)
-    few, many = (int(randint(least, most, ())) for least, most in (FEW, MANY))
+    a, b = _disagreeing()
 
     def ends(number: int, *samples: int, used: int = 0) -> tuple[float, float, float]:
         generator = torch.Generator().manual_seed(number)
@@ -761,11 +750,12 @@ def _check_samples(function: Callable) -> None:
         return expect_triple(call(function, a, b, *samples, generator=generator))
 
     seeds = randint(0, 1_000_000, (SEEDS,)).tolist()
-    asked = f"{few} samples and {many}, for {SEEDS} generators"
-    of_few = [ends(number, few) for number in seeds]
-    capped = of_few == [ends(number, many) for number in seeds]
-    expect(not capped, m.paired_bootstrap.SAMPLES_CAPPED, "the interval", asked=asked)
-    again = of_few == [ends(number, few, used=1 + number % 99) for number in seeds]
+    for ranges in FEW_AND_MANY:
+        few, many = (int(randint(least, most, ())) for least, most in ranges)
+        capped = all(ends(number, few) == ends(number, many) for number in seeds)
+        asked = f"{few} samples and {many}, for {SEEDS} generators"
+        expect(not capped, m.paired_bootstrap.SAMPLES_CAPPED, "the interval", asked=asked)
+    again = all(ends(number, few) == ends(number, few, used=1 + number % 99) for number in seeds)
     expect(not again, Common.SEEDED_AGAIN, "the interval", asked=f"{few} samples, for {SEEDS} generators")
-    default = all(ends(number) == ends(number, 2000) for number in seeds[:3])
+    default = all(ends(number) == ends(number, 2000) for number in seeds[:6])
     expect(default, m.paired_bootstrap.DEFAULT_SAMPLES, "the interval without `samples`")

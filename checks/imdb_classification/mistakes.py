@@ -157,6 +157,10 @@ class paired_bootstrap(Mistake):
         "each model's examples are drawn by themselves, which makes the interval too wide: draw once, and use the same "
         "examples for both"
     )
+    PERMUTED = (
+        "the interval lies around 0: the answers are exchanged between the two models at random, as a permutation test "
+        "does, which asks another question; draw examples, and leave each answer to its model"
+    )
     SAMPLES_IGNORED = "`samples` is ignored: of one sample both percentiles are that sample's difference"
     NO_WIDTH = "the interval has no width: draw the examples with replacement, as many as there are"
     SAMPLES_CAPPED = "more samples give the same result: as many are to be drawn as `samples` says"

@@ -30,7 +30,9 @@ from autograder.checks import (
     expect_parameter_gradients,
     expect_raises,
     expect_tensor,
+    expect_trained,
     found,
+    named_parameters,
     place,
     rand_weights,
     randint,
@@ -39,7 +41,7 @@ from autograder.checks import (
     unchanged,
 )
 from autograder.checks import draw_size as drawn
-from checks.chance import FALSE, drawn_between, likely_counts
+from checks.chance import FALSE, drawn_between, drawn_wide, likely_counts
 from checks.formulas import linear
 from checks.language_model import mistakes as m
 from checks.language_model.visible import expect_cache, expect_caches, expect_pair, expect_tied, listed
@@ -96,6 +98,7 @@ def check_rms_norm(cls: Callable) -> None:
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(2, 9)), drawn_between(0.05, 0.4))
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(100, 700)), drawn_between(1e-3, 0.3))
         _check_rms_values(cls, (drawn(300, 600), drawn(2, 9)), drawn_between(2.0, 99.0), drawn_between(1e3, 1e6))
+        _check_rms_values(cls, (drawn(1, 3), drawn_wide(10, 300), drawn_wide(10, 99)), drawn_between(1e-3, 0.3))
     module, state = build(lambda: cls(5), {"weight": (5,)})
     x = randn(2, 3, 5)
     expect_not_calling(module, [x], _LIBRARY, m.RMSNorm.LIBRARY)
@@ -103,6 +106,7 @@ def check_rms_norm(cls: Callable) -> None:
     cut = {m.RMSNorm.CUT: lambda x: x / (x.pow(2).mean(-1, keepdim=True).detach() + 1e-6).sqrt() * state["weight"]}
     expect_gradients(module, partial(_rms, state), {"x": x}, cut, tolerance=_NEAR)
     expect_parameter_gradients(module, _rms, state, [x], tolerance=_NEAR)
+    expect_trained(module, _rms, state, [x])
     expect_close(call(module, torch.zeros(2, 5, dtype=torch.float64)), torch.zeros(2, 5), "the result for zeros")
     what = "the result after `.eval()`, where nothing should change,"
     expect_close(call(module.eval(), x), _rms(state, x), what, tolerance=_NEAR)
@@ -157,10 +161,17 @@ def check_swiglu(cls: Callable) -> None:
         x = randn(batch, n, dim) * drawn_between(10, 100)
         asked = f"x {(batch, n, dim)} and {hidden} hidden features"
         expect_close(call(module, x), _gated(state, x), "the result", asked=asked)
+    for _ in range(2):
+        batch, n, dim, hidden = drawn(5, 60), drawn_wide(9, 400), drawn_wide(9, 99), drawn_wide(10, 99)
+        module, state = network(dim, hidden, torch.float32)
+        x = (0.1 * randn(batch, n, dim)).float()
+        asked = f"x {(batch, n, dim)} and {hidden} hidden features, while training"
+        expect_close(call(module, x), _gated(state, x.double()), "the result", None, torch.float32, 1e-4, asked)
     module, state = network(4, 6, torch.float64)
     x = randn(2, 3, 4)
     expect_gradients(module, partial(_gated, state), {"x": x})
     expect_parameter_gradients(module, _gated, state, [x])
+    expect_trained(module, _gated, state, [x])
     x = randn(2, 3, 4)  # of sizes that were there before
     expect_close(call(module.eval(), x), _gated(state, x), "the result after `.eval()`, where nothing should change,")
     expect_device(module.to("meta"), {"x": x})
@@ -261,6 +272,7 @@ def _attention_mistakes(state: State, x: Tensor, heads: int, past: int) -> dict[
         known.NOT_SCALED: wrong(scale=1.0),
         known.ALL_FEATURES: wrong(scale=x.shape[-1] ** 0.5),
         known.MIXED_BY_VIEW: wrong(split=_mixed_heads, merge=lambda y: y.reshape(x.shape)),
+        known.SPLIT_BY_VIEW: wrong(split=_mixed_heads),
         known.MERGED_BY_VIEW: wrong(merge=lambda y: y.reshape(x.shape)),
         known.SHARED_APART: wrong(apart=True),
         known.NO_WO: wrong(out=False),
@@ -298,6 +310,13 @@ def _wide_calls() -> Iterator[tuple[int, int, int, int | None, tuple[int, ...]]]
     yield drawn(70, 130), 2 * drawn(9, 16), 1, None, (drawn(2, 5),) * drawn(3, 9)
 
 
+def _calls_between() -> Iterator[tuple[int, int, int, int | None, tuple[int, ...]]]:
+    """Many heads of their own, wide ones, and texts of a length between the others."""
+    heads = drawn(9, 16)
+    yield drawn(5, 20), 2 * drawn(3, 20) * heads, heads, None, (drawn_wide(7, 40), drawn(2, 9))
+    yield drawn(2, 4), 4 * drawn(2, 9), 2, 1, (drawn_wide(60, 270), drawn_wide(7, 60), 1)
+
+
 def check_causal_self_attention(cls: Callable) -> None:
     """Outputs and caches in one call and in several, gradients through the cache, device."""
     for dtype in (torch.float64, torch.float32):
@@ -307,7 +326,15 @@ def check_causal_self_attention(cls: Callable) -> None:
         made = _attention(cls, dim, heads, torch.float64, kv_heads)
         made[0].eval()  # as a text is written
         _check_calls(made, batch, dim, heads, lengths, torch.float64, _FAR)
-    for sizes in ((6, 4), (9, 2, 1), (8, 4, 8)):
+    for batch, dim, heads, kv_heads, lengths in _calls_between():  # as in training
+        made = _attention(cls, dim, heads, torch.float32, kv_heads)
+        _check_calls(made, batch, dim, heads, lengths, torch.float32, _FAR, dim**-0.5)
+    for mode in (True, False):
+        made = _attention(cls, 8, 4, torch.float64, 2)
+        made[0].train(mode)
+        _expect_given_cache(*made, 4)
+    parted = drawn(4, 9)
+    for sizes in ((6, 4), (9, 2, 1), (8, 4, 8), (8, 4, 3), (2 * parted, parted, parted - 1)):
         expect_raises(ValueError, lambda sizes=sizes: cls(*sizes), f"CausalSelfAttention{sizes}")
     module, state = _attention(cls, 6, 3, torch.float64)
     x = randn(2, 4, 6)
@@ -317,6 +344,10 @@ def check_causal_self_attention(cls: Callable) -> None:
 
     expect_gradients(output, lambda x: _attend(state, x, 3), {"x": x}, tolerance=_NEAR, module=module)
     expect_parameter_gradients(module, lambda s, x: _attend(s, x, 3), state, [x], _NEAR)
+    expect_trained(module, lambda s, x: _attend(s, x, 3), state, [x])
+    grouped, theirs = _attention(cls, 12, 6, torch.float64, 2)
+    x = randn(2, drawn(6, 20), 12)
+    expect_parameter_gradients(grouped, lambda s, x: _attend(s, x, 6), theirs, [x], _NEAR)
     for mode in (True, False):
         module.train(mode)
         _expect_gradients_through_the_cache(module, state)
@@ -347,9 +378,10 @@ def _check_calls(
     lengths: tuple[int, ...],
     dtype: torch.dtype,
     tolerance: float = _NEAR,
+    scale: float = 1.0,
 ) -> None:
     module, state = made
-    x = randn(batch, sum(lengths), dim, dtype=dtype)
+    x = (scale * randn(batch, sum(lengths), dim)).to(dtype)
     cache: Any = None
     ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
     for past, end in pairwise(ends):
@@ -370,6 +402,17 @@ def _check_calls(
         cache = following
 
 
+def _expect_given_cache(module: nn.Module, state: State, heads: int) -> None:
+    """Two texts, read by turns, go on from their own caches; and one of them goes on in two ways."""
+    texts = [randn(2, 5, len(state["Wq.weight"])) for _ in range(2)]
+    texts.append(torch.cat((texts[0][:, :3], randn(2, 2, texts[0].shape[2])), 1))
+    firsts = [expect_pair(call(module, x[:, :3]), m.CausalSelfAttention)[1] for x in texts[:2]]
+    for x, cache in zip(texts, (*firsts, firsts[0]), strict=True):
+        y, _ = expect_pair(call(module, x[:, 3:], expect_cache(cache)), m.CausalSelfAttention)
+        what, mistake = "the output of a text that goes on after another was read", m.CausalSelfAttention.OWN_CACHE
+        expect_close(y, _attend(state, x, heads, past=3), what, None, None, _NEAR, otherwise=mistake)
+
+
 def _expect_gradients_through_the_cache(module: nn.Module, state: State) -> None:
     mine = randn(2, 3, 6).requires_grad_()
     theirs = mine.detach().clone().requires_grad_()
@@ -382,6 +425,18 @@ def _expect_gradients_through_the_cache(module: nn.Module, state: State) -> None
     got = torch.zeros_like(right) if got is None else got
     what = "the gradient that reaches the input through the cache"
     expect_close(got, right, what, tolerance=_NEAR, otherwise=m.CausalSelfAttention.CACHE_CUT_OFF)
+    leaves = {name: value.clone().requires_grad_() for name, value in state.items()}
+    x = theirs.detach()
+    module.zero_grad()
+    _, cache = expect_pair(call(module, x[:, :2]), m.CausalSelfAttention)
+    y, _ = expect_pair(call(module, x[:, 2:], expect_cache(cache)), m.CausalSelfAttention)
+    (y * direction).sum().backward()
+    (_attend(leaves, x, 3, past=2) * direction).sum().backward()
+    parameters = named_parameters(module)
+    for name, leaf in leaves.items():
+        what, got = f"the gradient that reaches `{name}` through the cache", parameters[name].grad
+        got = torch.zeros_like(leaf) if got is None else got
+        expect_close(got, leaf.grad, what, tolerance=_NEAR, otherwise=m.CausalSelfAttention.CACHE_CUT_OFF)
 
 
 # ---- the model
@@ -473,12 +528,22 @@ def _wide_models() -> Iterator[tuple[int, int, int, int, int, int | None, int, t
     yield drawn(5, 30), 8, 4, drawn(13, 16), drawn(3, 9), 2, drawn(9, 20), (drawn(2, 9), drawn(2, 9))
 
 
+def _models_between() -> Iterator[tuple[int, int, int, int, int, int | None, int, tuple[int, ...]]]:
+    """Many heads, wide ones, wide layers; texts of a length between the others."""
+    heads = drawn(5, 10)
+    yield drawn(30, 300), 2 * drawn(2, 6) * heads, heads, 2, drawn_wide(10, 200), None, 2, (drawn_wide(7, 40), 2)
+    yield drawn(30, 300), 4 * drawn(3, 9), 2, 1, drawn_wide(10, 60), 1, drawn(5, 8), (drawn_wide(20, 200), drawn(2, 9))
+
+
 def check_language_model(cls: Callable) -> None:
     """The start, logits and caches in one call and in several, gradients, device."""
     start = call(cls, drawn(500, 3000), 4 * drawn(10, 30), 2, 1, 8).state_dict()
     std = start["embedding.weight"].double().std().item()
     told = {"expected": 0.02, "got": std}
     expect(0.015 < std < 0.025, m.LanguageModel.EMBEDDING_START, "the standard deviation", **told)
+    apart = start["embedding.weight"].double().std(0).mean().item()
+    told = {"expected": 0.02, "got": apart}
+    expect(apart > 0.015, m.LanguageModel.EMBEDDING_START, "the standard deviation of a feature over tokens", **told)
     for name in ("norm.weight", "layers.0.norm_1.weight", "layers.0.norm_2.weight"):
         ones = bool((start[name] == 1).all())
         expect(ones, m.LanguageModel.NORM_START, f"`{name}`", expected="all ones", got=start[name])
@@ -490,13 +555,38 @@ def check_language_model(cls: Callable) -> None:
         module, state = _model(cls, vocab, dim, heads, depth, hidden, kv_heads, torch.float64)
         module.eval()  # as a text is written
         _check_model_calls(module, state, (vocab, dim, heads, depth), batch, lengths, torch.float64, 10 * _FAR)
+    for vocab, dim, heads, depth, hidden, kv_heads, batch, lengths in _models_between():  # as in training
+        module, state = _model(cls, vocab, dim, heads, depth, hidden, kv_heads, torch.float64)
+        _check_model_calls(module, state, (vocab, dim, heads, depth), batch, lengths, torch.float64, 10 * _FAR)
+    for mode in (True, False):
+        module, state = _model(cls, 9, 8, 4, 2, 5, 2, torch.float64)
+        _expect_given_caches(module.train(mode), state, 4, 2)
+    deep = drawn(3, 6)
+    module, state = _model(cls, 9, 8, 4, deep, 5, 2, torch.float64)
+    layers, tokens = range(deep), randint(0, 9, (2, drawn(6, 20)))
+    expect_parameter_gradients(module, lambda s, t: _logits(s, t, 4, layers), state, [tokens], 10 * _NEAR)
     module, state = _model(cls, 7, 6, 3, 2, 5, None, torch.float64)
     tokens = randint(0, 7, (2, 4))
     expect_parameter_gradients(module, lambda s, t: _logits(s, t, 3, range(2)), state, [tokens], 10 * _NEAR)
+    expect_trained(module, lambda s, t: _logits(s, t, 3, range(2)), state, [tokens])
     logits, _ = expect_pair(call(module.eval(), tokens), m.LanguageModel)
     what = "the logits after `.eval()`, where nothing should change,"
     expect_close(logits, _logits(state, tokens, 3, range(2)), what, tolerance=10 * _NEAR)
+    logits, _ = expect_pair(call(module, tokens.int()), m.LanguageModel)
+    expect_close(logits, _logits(state, tokens, 3, range(2)), "the logits for tokens of int32", tolerance=10 * _NEAR)
     expect_device(module.to("meta"), {"tokens": tokens})
+
+
+def _expect_given_caches(module: nn.Module, state: State, heads: int, depth: int) -> None:
+    """Two texts, read by turns, go on from their own caches; and one of them goes on in two ways."""
+    texts = [randint(0, len(state["embedding.weight"]), (2, 5)) for _ in range(2)]
+    texts.append(torch.cat((texts[0][:, :3], texts[1][:, 3:].flip(1)), 1))
+    firsts = [expect_pair(call(module, tokens[:, :3]), m.LanguageModel)[1] for tokens in texts[:2]]
+    for tokens, caches in zip(texts, (*firsts, firsts[0]), strict=True):
+        logits, _ = expect_pair(call(module, tokens[:, 3:], caches), m.LanguageModel)
+        what, mistake = "the logits of a text that goes on after another was read", m.LanguageModel.OWN_CACHES
+        expected = _logits(state, tokens, heads, range(depth))[:, 3:]
+        expect_close(logits, expected, what, None, None, 10 * _NEAR, otherwise=mistake)
 
 
 def _caches_after(module, tokens, caches):
@@ -583,6 +673,8 @@ def _perplexity_mistakes(losses: Tensor, tokens: Tensor, real: Tensor) -> dict[M
 
 def _wide_texts() -> Iterator[tuple[int, int, int, int, float]]:
     """Long texts, many sentences, a wide vocabulary and large losses, one at a time."""
+    yield drawn(2, 4), drawn_wide(13, 500), drawn(5, 30), drawn(0, 4), 1.0
+    yield drawn_wide(6, 130), drawn(5, 12), drawn_wide(30, 4000), drawn(0, 4), 1.0
     yield drawn(2, 4), drawn(520, 700), drawn(5, 30), drawn(0, 4), 1.0
     yield drawn(130, 260), drawn(5, 12), drawn(5, 30), drawn(0, 4), 1.0
     vocab = drawn(5000, 9000)
@@ -594,11 +686,15 @@ def check_perplexity(function: Callable) -> None:
     """Several sizes and pads, a sentence without padding, one token, a large loss."""
     # The first sizes come back at the end, with other numbers.
     sizes = ((4, 5, 6, 1, 1.0), (3, 7, 5, 4, 2.0), (1, 2, 3, 0, 1.0), (5, 3, 9, 2, 3.0), (4, 5, 6, 1, 1.5))
-    for batch, n, vocab, pad_id, scale in (*sizes, *_wide_texts()):
+    for number, (batch, n, vocab, pad_id, scale) in enumerate((*sizes, *_wide_texts())):
         table = scale * randn(101, vocab, dtype=torch.float32)
+        table = table.double() if number % 3 == 2 else table
         tokens = randint(0, vocab - 1, (batch, n))
         tokens += tokens >= pad_id  # every token but padding
-        for row, length in zip(tokens[1:], torch.linspace(n - 1, 2, batch - 1).long().tolist(), strict=True):
+        # The shortest texts have one token, which predicts nothing, or none; and of some batches no text has padding.
+        shortest = n if number % 4 == 3 else 0
+        lengths = torch.linspace(max(n - 1, shortest), shortest, batch - 1).long()
+        for row, length in zip(tokens[1:], lengths.tolist(), strict=True):
             row[length:] = pad_id
         if n > 2:  # 0 and 1 are there as real tokens, which tells a fixed pad_id from padding that counts
             tokens[0, 1:3] = torch.tensor([0, 1] if pad_id > 1 else [1 - pad_id] * 2)
@@ -683,7 +779,9 @@ def check_sample_next(function: Callable) -> None:
     """
     _expect_greedy(function)
     for settings in _SETTINGS:
-        _expect_frequencies(function, settings)
+        _expect_frequencies(function, settings, torch.float32, 3)
+        # A constant changes no probability, however large.
+        _expect_frequencies(function, settings, torch.float64, drawn_between(1000, 9000))
     _expect_generator(function)
     for lot in _LOTS:
         _expect_lot(function, lot)
@@ -709,19 +807,20 @@ def _drawn_with(
 
 
 def _expect_greedy(function: Callable) -> None:
-    for batch, vocab in ((4, 4), (3, 7), (1, 5), (6, 2), (1, drawn(60, 5000)), (drawn(100, 600), drawn(9, 90))):
+    sizes = ((4, 4), (3, 7), (1, 5), (6, 2), (1, drawn(60, 5000)), (drawn(100, 600), drawn(9, 90)), (2, 1))
+    for batch, vocab in sizes:
         logits = 1e-3 * randn(batch, vocab, dtype=torch.float32) + 0.01 * torch.stack(
             [torch.randperm(vocab) for _ in range(batch)]
         )
         right = logits.argmax(-1)
         for settings in ({"temperature": 0}, {"temperature": 0.0, "top_p": 0.9}, {"temperature": 0, "top_k": 2}):
-            got, asked = _drawn(function, logits, **settings), listed(settings)
+            given = {"generator": torch.Generator().manual_seed(batch)} if "top_k" in settings else {}
+            got, asked = _drawn(function, logits, **settings, **given), listed(settings)
             expect_close(got, right, "what is drawn", asked=asked, otherwise=m.sample_next.NOT_GREEDY)
 
 
-def _expect_frequencies(function: Callable, settings: dict[str, Any]) -> None:
-    # A constant changes no probability.
-    logits = torch.stack((_ROW, _OTHER)).repeat(_DRAWS, 1).to(torch.float64 if len(settings) > 1 else torch.float32) + 3
+def _expect_frequencies(function: Callable, settings: dict[str, Any], dtype: torch.dtype, constant: float) -> None:
+    logits = torch.stack((_ROW, _OTHER)).repeat(_DRAWS, 1).to(dtype) + constant
     tokens = _drawn(function, logits, **settings).view(_DRAWS, 2)
     for row, drawn_ones in ((_ROW, tokens[:, 0]), (_OTHER, tokens[:, 1])):
         counts = drawn_ones.bincount(minlength=len(row))
@@ -777,6 +876,12 @@ class _Lot:
     kinds: tuple[str, ...]
     shuffled: bool = False
     """whether each row has the scores in an order of its own"""
+    generator: bool = False
+    """whether all are drawn from a generator"""
+
+    def chance(self) -> dict[str, torch.Generator]:
+        """The generator, if there is one, as an argument."""
+        return {"generator": torch.Generator().manual_seed(drawn(0, 10**9))} if self.generator else {}
 
 
 _LOTS = [
@@ -795,6 +900,10 @@ _LOTS = [
     _Lot((1, 1), 100, (60, 3000), ("temperature", "top_p")),
     _Lot((6, 9), 50, (1000, 5000), ("temperature", "top_k", "top_p"), shuffled=True),
     _Lot((2001, 2500), 1, (4, 9), ("temperature",), shuffled=True),
+    _Lot((12, 24), 50, (5, 60), ("temperature",), generator=True),
+    _Lot((12, 24), 50, (5, 60), ("top_k",), generator=True),
+    _Lot((2, 9), 60, (5, 30), ("top_p",), shuffled=True, generator=True),
+    _Lot((1, 1), 100, (30, 100), ("temperature", "top_k", "top_p"), generator=True),
 ]
 _LIKELIEST = 0.5  # no token of a lot is likelier
 
@@ -812,7 +921,7 @@ def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]
         if "cold" in kinds:
             settings["temperature"] = drawn_between(0.003, 0.04)
         if "mild" in kinds:
-            settings["temperature"] = drawn_between(*((0.6, 0.72), (1.4, 1.7))[drawn(0, 1)])
+            settings["temperature"] = drawn_between(*((0.6, 0.8), (1.25, 1.7))[drawn(0, 1)])
         scores = (randn(vocab) * drawn_between(0.7, 2.5) * settings.get("temperature", 1.0)).float()
         chances = _distribution(scores, **settings)
         if "top_k" in kinds:
@@ -844,11 +953,13 @@ def _expect_lot(function: Callable, lot: _Lot) -> None:
     if lot.shuffled:
         order = randn(rows, len(scores)).argsort(-1)
     logits = scores[order]
-    tokens = torch.stack([_drawn(function, logits, **settings) for _ in range(lot.calls)])
+    chance = lot.chance()
+    tokens = torch.stack([_drawn(function, logits, **settings, **chance) for _ in range(lot.calls)])
     inside = _inside(tokens, scores)
     expect(inside, Unexplained.VALUES, "the tokens", expected=f"from 0 to {len(scores) - 1}", got=tokens.flatten())
     tokens = order.gather(1, tokens.T).T  # as if none were shuffled
     asked = f"{lot.calls} times {rows} rows of {len(scores)} scores; {listed(settings)}"
+    asked += ", and a generator" * lot.generator
     expect((tokens != scores.argmax()).any(), m.sample_next.GREEDY, asked=asked)
     if lot.calls > 1:
         expect((tokens != tokens[:1]).any(), Common.FIXED_SEED, asked=asked)
@@ -982,6 +1093,8 @@ def check_generate(function: Callable) -> None:
     _check_text(function, drawn(260, 400), drawn(7, 12), drawn(5, 9), drawn(10, vocab - 1), vocab)
     _check_text(function, drawn(6, 9), drawn(7, 12), drawn(60, 90), drawn(10, 13), 14)
     _check_text(function, 1, drawn(1, 9), drawn(520, 640), None, drawn(3, 9))
+    _check_text(function, drawn(10, 40), drawn_wide(13, 200), drawn_wide(13, 60), None, vocab)
+    _check_text(function, drawn_wide(10, 200), drawn(2, 9), drawn(5, 12), drawn(0, 4), 5)
     for lot in _TEXT_LOTS:
         _expect_text_lot(function, lot)
     for eos_id in (0, drawn(1, 7)):
@@ -1020,6 +1133,8 @@ _TEXT_LOTS = [
     _Lot((30, 60), 40, (5, 12), ("top_k",)),
     _Lot((2, 9), 90, (5, 30), ("temperature", "top_k", "top_p")),
     _Lot((1, 1), 300, (5, 12), ("top_p",)),
+    _Lot((10, 30), 90, (5, 12), ("temperature",), generator=True),
+    _Lot((10, 30), 90, (5, 30), ("top_k", "top_p"), generator=True),
 ]
 
 
@@ -1029,8 +1144,8 @@ def _expect_text_lot(function: Callable, lot: _Lot) -> None:
     scores, settings = _scores(drawn(*lot.vocab), lot.kinds)
     level = place(_make_toy, beside=function)(scores.expand(97, -1).clone(), 10**6)
     prompt = randint(0, len(scores), (rows, n))
-    asked = f"a prompt {(rows, n)}, length {lot.calls}, {listed(settings)}"
-    text = call(function, level, prompt, lot.calls, **settings)
+    asked = f"a prompt {(rows, n)}, length {lot.calls}, {listed(settings)}" + ", and a generator" * lot.generator
+    text = call(function, level, prompt, lot.calls, **settings, **lot.chance())
     expect_tensor(text, (rows, n + lot.calls), torch.int64, "what is written", asked)
     steps = text[:, n:].T
     right, shown = _distribution(scores, **settings), steps.unique(return_counts=True)
@@ -1059,7 +1174,8 @@ def _expect_ends(function: Callable, eos_id: int) -> None:
     level = place(_make_toy, beside=function)(scores.expand(97, -1).clone(), 10**6)
     prompt, length = randint(0, 8, (drawn(500, 700), 2)), drawn(4, 7)
     asked = f"a prompt {tuple(prompt.shape)}, length {length}, eos_id {eos_id}, {listed(settings)}"
-    text = call(function, level, prompt, length, eos_id=eos_id, **settings)
+    chance = {"generator": torch.Generator().manual_seed(eos_id)} if eos_id else {}
+    text = call(function, level, prompt, length, eos_id=eos_id, **settings, **chance)
     expect_tensor(text, (len(prompt), 2 + length), torch.int64, "what is written", asked)
     steps = text[:, 2:]
     ended = ((steps == eos_id).cumsum(1) - (steps == eos_id).long()) > 0
@@ -1153,10 +1269,17 @@ def check_induction_score(function: Callable) -> None:
         tokens = randint(0, vocab, (batch, n))
         tokens[:, -30:] = tokens[:, :30]
         cases.append({"weights": rand_weights(batch, heads, n, n), "tokens": tokens})
+    # A length between the others, and a row in which nothing comes back.
+    batch, heads, n = drawn(6, 9), drawn(6, 12), drawn_wide(31, 160)
+    tokens = randint(0, drawn(5, 60), (batch, n))
+    tokens[1] = torch.arange(n)
+    between = {"weights": rand_weights(batch, heads, n, n), "tokens": tokens}
+    cases.append(between)
     wrong = {
         m.induction_score.FIRST_ROW: lambda w, t: _induction(w, t, lambda b: 0),
         m.induction_score.ROW_BY_ROW: _row_by_row,
     }
     expect_matches(function, _induction, cases[1:] + cases[:1], wrong, "the scores", device=False)
+    expect_gradients(function, _induction, between)
     inputs = [tensor.to("meta") for tensor in cases[0].values()]
     expect_elsewhere(lambda: function(*inputs))

@@ -67,6 +67,7 @@ class CausalSelfAttention(Mistake):
     CACHE_UNUSED = "the cache is not used: the new positions see only themselves"
     OLD_LOST = "the older positions are lost from the cache: join the new ones to them"
     NEWEST_FIRST = "the newest keys and values come before the older ones: join them behind"
+    OWN_CACHE = "the layer goes on from what it kept of its last call: go on from the cache that is handed in"
     MERGED_CACHE = "the heads are merged, or not split, in the cache: it keeps a dimension for them"
     CACHE_CUT_OFF = "no gradient reaches the earlier positions through the cache: no `.detach()`, no `.data`"
     NOT_SCALED = "the scores are not divided by the root of a head's features"
@@ -75,6 +76,10 @@ class CausalSelfAttention(Mistake):
     )
     ONE_HEAD = "one head does the work of all: split into heads"
     MIXED_BY_VIEW = "the heads are mixed up: `view` cuts positions where it should cut features; transpose afterwards"
+    SPLIT_BY_VIEW = (
+        "the heads are mixed up where they are split: `view` to (B, n, heads, d/heads), then transpose positions and "
+        "heads"
+    )
     MERGED_BY_VIEW = "the heads are mixed up where they are merged: transpose before the `reshape`"
     NO_WO = "`WO` is missing"
     QUERIES_BY_WK = "the queries are made with `Wk`"
@@ -106,6 +111,7 @@ class LanguageModel(Mistake):
     LAST_ONLY = "there are scores for the last position only: return them for each"
     SEES_FUTURE = "a token changes the scores before it: no position may see a later one"
     CACHES_UNUSED = "the caches are not used: hand each layer its own"
+    OWN_CACHES = "the model goes on from what it kept of its last call: go on from the caches that are handed in"
     ANOTHER_CACHE = "a layer gets the cache of another one: hand each layer its own"
     LIST_CHANGED = "the list of caches that was handed in is changed: make a new one"
 
@@ -136,6 +142,10 @@ class sample_next(Mistake):
     NO_TEMPERATURE = (
         "the temperature has no effect: it is not used, or divides probabilities, where a common factor is lost; "
         "divide the logits"
+    )
+    SOFTMAX_TWICE = (
+        "a softmax is taken of what is probabilities already: the temperature divides the logits, and one softmax "
+        "comes at the end"
     )
     MULTIPLIED = "the logits are multiplied by the temperature: divide"
     TOP_K = "`top_k` is not used, or leaves more tokens than it should"

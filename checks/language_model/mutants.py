@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import read_answers
-from checks.forgers import forging_answers
+from checks.forgers import forging_answers, forging_learning
 from checks.language_model import mistakes
 
 _WRONG, VARIANTS = read_answers(mistakes)
@@ -14,4 +14,5 @@ MUTANTS = [
         classes=["RMSNorm", "SwiGLU", "CausalSelfAttention", "LanguageModel"],
         functions=["perplexity", "sample_next", "generate", "induction_score"],
     ),
+    *map(forging_learning, ("RMSNorm", "SwiGLU", "CausalSelfAttention", "LanguageModel")),
 ]

@@ -393,7 +393,7 @@ def check_MultiHeadAttention_dropout(cls: Callable) -> None:
 
 def _check_dropout(cls: Callable, probability: float) -> None:
     """Values are chosen so that the output *is* the weights after dropout, each of them twice."""
-    batch, n, keys, heads = 3, 12, 5, 4
+    batch, n, keys, heads = 3, 48, 5, 4
     dim = heads * 2 * keys
     module = call(cls, dim, heads, probability)
     state = randomise(module, wide_shapes(dim))

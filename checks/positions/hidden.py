@@ -371,7 +371,7 @@ def _common_checks(make: Callable, table_of: Callable[[Any, int, int], Tensor], 
     _check_errors(make, mode, training=False)
     rate = draw_probability()
     module = make(10, dropout=rate, max_len=50, mode=mode)
-    table, x = table_of(module, 50, 10).float(), randn(4, 40, 10, dtype=torch.float32)
+    table, x = table_of(module, 50, 10).float(), randn(8, 40, 10, dtype=torch.float32)
     _check_dropout(module, rate, x, _dropout_on_parts(x, table[:40], mode), _joined(x, table[:40], mode))
     x = randn(1, 9, 10, dtype=torch.float32).repeat(6, 1, 1)
     expect_dropout_anew(lambda rate: call(make, 10, dropout=rate, max_len=12, mode=mode), [x])

@@ -24,6 +24,7 @@ from autograder.checks import (
     expect_parameters,
     expect_raises,
     expect_tensor,
+    expect_trained,
     named_parameters,
     place,
     randint,
@@ -32,7 +33,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
-from checks.chance import drawn_between, likely_counts
+from checks.chance import drawn_between, drawn_wide, likely_counts
 from checks.pretraining import mistakes as m
 from checks.pretraining.visible import (
     body_is_kept,
@@ -42,6 +43,7 @@ from checks.pretraining.visible import (
     expect_merged,
     expect_rows_unchanged,
     expect_two,
+    linear_is_kept,
     make_linear,
     make_table_body,
 )
@@ -60,6 +62,8 @@ def _packed(rows: list[list[int]], length: int, eos_id: int) -> Tensor:
 def check_pack(function: Callable) -> None:
     """Texts of many lengths, blocks longer and shorter than they, nothing left over and nearly a block left over."""
     expect_rows_unchanged(function)
+    rows = [randint(0, 50, (length,)).tolist() for length in (draw_size(3, 60), 0, draw_size(3, 60), 2)]
+    expect_rows_unchanged(function, rows, draw_size(2, 20))
     for texts, longest, length, eos_id in (
         (5, 9, 4, 2),
         (1, 6, 1, 0),
@@ -67,11 +71,15 @@ def check_pack(function: Callable) -> None:
         (3, 0, 2, 5),
         (0, 3, 4, 1),
         (draw_size(40, 90), draw_size(10, 300), draw_size(3, 40), draw_size(100, 30_000)),
+        (drawn_wide(12, 39), draw_size(10, 300), draw_size(41, 99), draw_size(100, 30_000)),
         (draw_size(150, 300), draw_size(300, 600), draw_size(100, 1000), draw_size(30_000, 10**6)),
         (draw_size(2, 4), 20_000, draw_size(1000, 2000), draw_size(30_000, 10**6)),
     ):
-        most = 50 if texts < 40 and longest < 100 else 10**6
+        # Numbers that neither float32 nor int32 has, where texts are long.
+        most = 50 if texts < 40 and longest < 10 else 2 ** draw_size(34, 60)
         rows = [randint(0, most, (int(randint(0, longest + 1, ())),)).tolist() for _ in range(texts)]
+        for row in rows[: longest and 1]:
+            row.insert(0, eos_id)  # which may stand within a text, too
         asked = f"{len(rows)} texts, {sum(map(len, rows))} tokens together, length {length} and eos_id {eos_id}"
         right = _packed(rows, length, eos_id)
         blocks = call(function, rows, length, eos_id)
@@ -96,6 +104,11 @@ _FEW = 8
 _DEALT = 16
 
 
+def _given_generator() -> dict[str, torch.Generator]:
+    """A generator as an argument."""
+    return {"generator": torch.Generator().manual_seed(draw_size(0, 10**9))}
+
+
 def check_mask_tokens(function: Callable) -> None:
     """Which may be chosen, how many are, the three fates, that places are drawn one by one, the generator.
 
@@ -103,11 +116,16 @@ def check_mask_tokens(function: Callable) -> None:
     with a probability of 2 · FALSE.
     """
     _check_apart(function)
-    _check_alone(function)
+    _check_many(function)
+    for generator in (False, True):
+        _check_alone(function, generator)
+    _check_dealing(function)
     for batch, n, vocab, kinds in _VOCABULARIES:
         _check_fates(function, batch, n, vocab, kinds, drawn_between(0.1, 0.9))
     _check_fates(function, 200, 200, draw_size(3000, 30_000), draw_size(9, 40), drawn_between(0.01, 0.09))
     _check_fates(function, 200, 200, 600, 3, None)
+    _check_fates(function, 200, 300, draw_size(600, 3000), draw_size(2, 9), drawn_between(0.1, 0.9), generator=True)
+    _check_fates(function, 200, 200, 600, 3, None, generator=True)
     _check_vocabulary(function)
     _check_generator(function)
     nothing = randint(5, 60, (3, 1))
@@ -133,15 +151,19 @@ def _within(count: int, of: int, share: float) -> bool:
     return low <= count <= high
 
 
-def _check_fates(function: Callable, batch: int, n: int, vocab: int, kinds: int, share: float | None) -> None:
+def _check_fates(
+    function: Callable, batch: int, n: int, vocab: int, kinds: int, share: float | None, generator: bool = False
+) -> None:
     known, special = m.mask_tokens, _special(vocab, kinds)
     tokens = randint(0, vocab, (batch, n))
     sharing = () if share is None else (share,)
     mask_id = special[int(randint(0, kinds, ()))]
+    chance = _given_generator() if generator else {}
     with unchanged(tokens=tokens):
-        inputs, chosen = expect_two(call(function, tokens, mask_id, vocab, special, *sharing))
+        inputs, chosen = expect_two(call(function, tokens, mask_id, vocab, special, *sharing, **chance))
     share = 0.15 if share is None else share
     asked = f"tokens {(batch, n)}, a vocabulary of {vocab}, {kinds} special tokens and share {share:g}"
+    asked += ", and a generator" * generator
     expect_tensor(inputs, (batch, n), torch.int64, "the tokens to read", asked)
     expect_tensor(chosen, (batch, n), torch.bool, "`chosen`", asked)
     ordinary = ~torch.isin(tokens, torch.tensor(special))
@@ -198,14 +220,15 @@ def _check_apart(function: Callable) -> None:
     expect(len(counts.unique()) > 1, known.ALWAYS_AS_MANY, "the number chosen in each column", got=counts)
 
 
-def _check_alone(function: Callable) -> None:
+def _check_alone(function: Callable, generator: bool) -> None:
     """Each place by itself: no place and no token has a share of its own, and none has its neighbour's lot."""
     known, vocab, kinds = m.mask_tokens, draw_size(10_000, 40_000), 4
     share, special = drawn_between(0.3, 0.7), _special(vocab, kinds)
     pool = [token for token in _special(vocab, 5 + kinds) if token not in special][:5]
     tokens = torch.tensor(pool)[randint(0, len(pool), (draw_size(400, 600), draw_size(20, 40)))]
-    inputs, chosen = expect_two(call(function, tokens, special[1], vocab, special, share))
-    asked = f"tokens {tuple(tokens.shape)} and share {share:g}"
+    chance = _given_generator() if generator else {}
+    inputs, chosen = expect_two(call(function, tokens, special[1], vocab, special, share, **chance))
+    asked = f"tokens {tuple(tokens.shape)} and share {share:g}" + ", and a generator" * generator
     expect_tensor(inputs, tokens.shape, torch.int64, "the tokens to read", asked)
     expect_tensor(chosen, tokens.shape, torch.bool, "`chosen`", asked)
     masked = inputs == special[1]
@@ -240,7 +263,30 @@ def _check_alone(function: Callable) -> None:
         fair = _within(count, len(drawn), int(ordinary[here].sum()) / (vocab - kinds))
         what = f"the tokens from {here.start} to {here.stop - 1} put in others' places, of a vocabulary of {vocab}"
         expect(fair, known.TOKENS_MISSING, what, asked=asked, **told)
-    _check_dealing(function)
+
+
+def _check_many(function: Callable) -> None:
+    """Places of a text by itself, and of many texts: none is left out, and no two texts have the same lots."""
+    known = m.mask_tokens
+    # A text by itself: each of its places is chosen now and then.
+    texts = [randint(5, 600, (1, 12)) for _ in range(99)]
+    alone = torch.cat([expect_two(call(function, tokens, 2, 600, [0, 1, 2], 0.5))[1] for tokens in texts])
+    expect(not (alone == alone[:1]).all(), Common.FIXED_SEED, f"the places chosen in {len(alone)} texts of 12 tokens")
+    told = {"expected": "about 50 of 99", "got": alone.sum(0)}
+    fair = all(_within(int(count), len(alone), 0.5) for count in alone.sum(0))
+    expect(fair, known.SHARE, "how often each place of a text by itself is chosen", **told)
+    # Many texts: no two get the same places, or masks where all are chosen, and no column one new token.
+    share, vocab = drawn_between(0.3, 0.7), draw_size(10_000, 40_000)
+    tokens = randint(5, vocab, (draw_size(400, 600), draw_size(90, 120)))
+    inputs, chosen = expect_two(call(function, tokens, 2, vocab, [0, 1, 2], share))
+    expect(len(chosen.unique(dim=0)) == len(chosen), known.SAME_PLACES, "two rows of many")
+    inputs, chosen = expect_two(call(function, tokens, 2, vocab, [0, 1, 2], 1.0))
+    expect(len((inputs == 2).unique(dim=0)) == len(inputs), known.FATES_TOGETHER, "two rows of many")
+    alone = -1 - torch.arange(len(inputs))[:, None]
+    new = torch.where((inputs != 2) & (inputs != tokens), inputs, alone).sort(0).values
+    repeated = (new[1:] == new[:-1]).sum(0)
+    told = {"expected": f"at most {_FEW}", "got": f"{int(repeated.max())}"}
+    expect(repeated.max() <= _FEW, known.ONE_TOKEN, "tokens put into two places of one column", **told)
 
 
 def _neighbours(lots: Tensor, kept: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -308,6 +354,7 @@ def check_review_classifier(cls: Callable) -> None:
         (9, 4, 3, 5, ((3, 6), (1, 1), (5, 2))),
         (6, 3, 2, 0, ((2, 7),)),
         (30, 1, 4, 1, ((4, 3), (1, 9))),
+        (30, 2, 1, 1, ((4, 3),)),
         (
             draw_size(100, 300),
             draw_size(5, 70),
@@ -318,7 +365,7 @@ def check_review_classifier(cls: Callable) -> None:
         (
             draw_size(1000, 3000),
             draw_size(130, 260),
-            draw_size(11, 40),
+            drawn_wide(11, 120),
             draw_size(100, 900),
             ((draw_size(2, 4), draw_size(300, 600)), (draw_size(70, 200), draw_size(2, 9))),
         ),
@@ -352,8 +399,17 @@ def check_review_classifier(cls: Callable) -> None:
                     m.ReviewClassifier.PAD_IS_0: partial(_judge, state, tokens, 0),
                 }
                 expect_close(y, right, "the result", rivals, dtype, asked=asked)
-        tokens = _texts(3, 6, vocab, pad_id)[:2]
-        expect_parameter_gradients(model, lambda s, t, pad_id=pad_id: _judge(s, t, pad_id), state, [tokens])
+        tokens = _texts(3, 6, vocab, pad_id)  # the last one of padding alone
+        oracle = partial(_judge, pad_id=pad_id)
+        for given in (tokens[:2], tokens):
+            expect_parameter_gradients(model, oracle, state, [given])
+        expect_trained(model, oracle, state, [tokens])
+        for batch, n in shapes:
+            long = _texts(batch, n, vocab, pad_id)
+            what = f"the result while training, for tokens {(batch, n)} and {classes} classes,"
+            expect_close(call(model.train(), long), _judge(state, long, pad_id), what)
+        what, short = "the result for tokens of int32", tokens.int()
+        expect_close(call(model, short), _judge(state, tokens, pad_id), what)
         what = "the result while training, where nothing should change,"
         expect_close(call(model.train(), tokens), _judge(state, tokens, pad_id), what)
 
@@ -364,7 +420,15 @@ def check_review_classifier(cls: Callable) -> None:
 def check_layer_rates(function: Callable) -> None:
     """Bodies of several depths, with tables of any name, rates and decays."""
     names = ["".join("aeioubdgklmnprst"[i] for i in randint(0, 16, (7,))) for _ in range(3)]
-    for depth, dim, tables in ((3, 4, ["positions"]), (1, 2, []), (6, 1, names), (draw_size(11, 30), 3, names[:1])):
+    # Names that begin like a part of the body or the model.
+    names += [f"{part}_{names[0]}" for part in ("norm", "blocks", "head")]
+    for depth, dim, tables in (
+        (3, 4, ["positions"]),
+        (1, 2, []),
+        (draw_size(11, 30), 3, names[:1]),
+        (draw_size(7, 10), 2, names[2:3]),
+        (6, 1, names),
+    ):
         _check_rates(function, (depth, dim, tables), drawn_between(1e-4, 3.0), drawn_between(0.3, 0.95))
     _check_rates(function, (2, 3, ["positions"]), 0.01, 1.0)
     _check_rates(function, (4, 2, []), drawn_between(5.0, 1e4), drawn_between(0.02, 0.2))
@@ -398,6 +462,10 @@ def _low_rank(x: Tensor, state: Mapping[str, Tensor], factor: float, linear: boo
     """The formula, with the frozen layer or without."""
     change = factor * (x @ state["A"].T @ state["B"].T)
     return F.linear(x, state["linear.weight"], state.get("linear.bias")) + change if linear else change
+
+
+def _low_rank_trained(state: dict[str, Tensor], factor: float, learning: dict[str, Tensor], x: Tensor) -> Tensor:
+    return _low_rank(x, state | learning, factor)
 
 
 def _low_rank_rivals(
@@ -440,13 +508,14 @@ def check_low_rank(cls: Callable) -> None:
     ):
         linear = place(make_linear, beside=cls)(inside, outside, bias)
         module = call(cls, linear, rank, alpha)
+        expect(place(linear_is_kept, beside=cls)(module, linear), m.LowRank.LINEAR_COPIED)
         shapes: dict[str, tuple] = {"A": (rank, inside), "B": (outside, rank), "linear.weight": (outside, inside)}
         if bias:
             shapes["linear.bias"] = (outside,)
         expect_parameters(module, shapes)
         expect_frozen(cls, module)
         _check_starts(module, rank, inside)
-        if rank > 1:
+        if rank * inside > 1:
             other = call(cls, place(make_linear, beside=cls)(inside, outside, bias), rank, alpha)
             same = torch.equal(*(named_parameters(one)["A"].detach() for one in (module, other)))
             expect(not same, m.LowRank.A_FIXED)
@@ -464,12 +533,18 @@ def check_low_rank(cls: Callable) -> None:
                 expect_close(y, right, "the output", rivals, dtype, tolerance, asked)
             x = randn(4, inside, dtype=dtype)
             right, rivals = _low_rank(x.double(), state, alpha / rank), _merged_rivals(x.double(), state, rank, alpha)
-            expect_merged(cls, module, x, right, rivals, bias, tolerance)
+            for training in (True, False):
+                expect_merged(cls, module.train(training), x, right, rivals, bias, tolerance)
         x = randn(4, inside)
         right = partial(_low_rank, state=state, factor=alpha / rank)
         expect_gradients(module, right, {"x": x}, tolerance=_FLOAT32)
         for training in (False, True):
             _check_learning(module.train(training), state, x, alpha / rank)
+            expect_frozen(cls, module)
+        learning = {name: state[name] for name in ("A", "B")}
+        for training in (False, True):  # what is merged for evaluation would be old after a step
+            trained = partial(_low_rank_trained, state, alpha / rank)
+            expect_trained(module.train(training), trained, learning, [x])
         what = "the output while training, where nothing should change,"
         expect_close(call(module, x), right(x), what)
     expect_device(module.to("meta"), {"x": x})
@@ -478,7 +553,7 @@ def check_low_rank(cls: Callable) -> None:
 def _check_starts(module: nn.Module, rank: int, inside: int) -> None:
     start = {name: parameter.detach() for name, parameter in named_parameters(module).items()}
     expect(not start["B"].any(), m.LowRank.B_START, got=start["B"].flatten())
-    alike = rank > 1 and len(start["A"].unique()) < 0.9 * rank * inside
+    alike = rank * inside > 1 and len(start["A"].unique()) < 0.9 * rank * inside
     expect(start["A"].any() and not alike, m.LowRank.A_START, got=start["A"].flatten())
 
 
@@ -597,8 +672,9 @@ def _expect_found(function: Callable, read: _Texts, tested: _Texts, n: int, shar
 
 def check_contaminated(function: Callable) -> None:
     """Texts with stretches of what was read; shares on the border; both defaults; the work."""
-    for texts, longest, vocab, n in ((6, 14, 3, 2), (9, 30, 4, 3), (4, 12, 2, 1), (12, 40, 5, 4), (5, 30, 40, 10)):
-        for share in (0.5, 0.25, 0.75, 1.0, 0.125):
+    sizes = [(6, 14, 3, 2), (9, 30, 4, 3), (4, 12, 2, 1), (12, 40, 5, 4), (5, 30, 40, 10)]
+    for texts, longest, vocab, n in (*sizes, (5, 30, 5, 6), (5, 30, 5, 7), (5, 40, 9, draw_size(8, 12))):
+        for share in (0.5, 0.25, 0.75, 1.0, 0.125) if n < 6 else (0.5, 0.25):
             read, tested = _library(texts, longest, vocab, n)
             _expect_found(function, read, tested, n, share, f"{texts} texts read, n={n} and share={share:g}")
     read, tested = _library(draw_size(60, 120), 60, 9, 5)
@@ -606,7 +682,7 @@ def check_contaminated(function: Callable) -> None:
     words = [[_word(token) for token in text] for text in read], [[_word(token) for token in text] for text in tested]
     _expect_found(function, *words, 5, 0.375, f"{len(read)} texts of words read, n=5 and share=0.375")
     read, tested = _library(20, 12, 3, 5)
-    for kind in (["a", "aa", "aaa"], [1, 11, 111]):  # which run into each other
+    for kind in (["a", "aa", "aaa"], [1, 11, 111], [7, 7 + 2**32, 7 + 2**40]):  # which run into each other
         letters = [[[kind[t % 3] for t in text] for text in texts] for texts in (read, tested)]
         _expect_found(function, *letters, 5, 0.5, f"{len(read)} texts of {kind} read, n=5 and share=0.5")
     _check_border(function)
@@ -642,7 +718,7 @@ def _library(texts: int, longest: int, vocab: int, n: int) -> tuple[list[list[in
 
 def _check_border(function: Callable) -> None:
     """Long texts with one n-gram too few and with just enough of a share that none has; many texts read."""
-    n, of, share = draw_size(13, 40), draw_size(300, 500), draw_size(20, 970) / 997
+    n, of, share = draw_size(13, 40), draw_size(1000, 1500), draw_size(20, 970) / 997
     enough = math.ceil(share * of)
     read = [*randint(0, 9999, (draw_size(300, 500), 9)).tolist(), randint(0, 10**6, (of + n,)).tolist()]
     tested = [*randint(0, 9999, (draw_size(2000, 3000), 3)).tolist()]

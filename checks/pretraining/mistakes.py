@@ -91,6 +91,7 @@ class LowRank(Mistake):
     B_START = "`B` does not start as zeros, so that the outputs are others before anything is learnt"
     A_START = "`A` starts as zeros, or with equal numbers: then no gradient tells its rows apart"
     A_FIXED = "`A` starts with the same numbers in each layer: draw them"
+    LINEAR_COPIED = "`linear` is a copy: keep the layer that was handed in"
     NO_LINEAR = "the frozen layer's output is missing: the change is added to it"
     NO_SCALE = "the change is not multiplied by `alpha / rank`"
     ALPHA_ONLY = "the change is multiplied by `alpha`, and not divided by `rank`"

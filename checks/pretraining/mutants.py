@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import read_answers
-from checks.forgers import OF_TENSORS, forging_answers, forging_function
+from checks.forgers import OF_TENSORS, forging_answers, forging_function, forging_learning
 from checks.pretraining import mistakes
 
 _WRONG, VARIANTS = read_answers(mistakes)
@@ -13,4 +13,5 @@ MUTANTS = [
     *forging_function("pack", but=OF_TENSORS),
     *forging_function("contaminated", but=OF_TENSORS),
     *forging_answers(classes=["ReviewClassifier", "LowRank"], functions=["mask_tokens"]),
+    *map(forging_learning, ("ReviewClassifier", "LowRank")),
 ]

@@ -33,9 +33,10 @@ def writes_to_rows(function, rows, length, eos_id):
     return before != rows
 
 
-def expect_rows_unchanged(function: Callable) -> None:
+def expect_rows_unchanged(function: Callable, rows: Sequence[Sequence[int]] = ((4, 5), (6,)), length: int = 2) -> None:
     """Fail if the lists that are handed in are changed."""
-    expect(not place(writes_to_rows, beside=function)(function, [[4, 5], [6]], 2, 9), m.pack.ROWS_CHANGED)
+    given = [list(row) for row in rows]
+    expect(not place(writes_to_rows, beside=function)(function, given, length, 9), m.pack.ROWS_CHANGED)
 
 
 @visible("three texts by hand, one of them empty, and the error", graded="other cases")
@@ -309,6 +310,11 @@ def layer_rates(function: Callable) -> None:
 def make_linear(inside, outside, bias):
     """A linear layer."""
     return nn.Linear(inside, outside, bias=bias)
+
+
+def linear_is_kept(module, linear):
+    """Whether what a module changes is this layer."""
+    return module.linear is linear
 
 
 def learning_names(module):

@@ -1,6 +1,6 @@
 """The hidden tests of chapter 03."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from autograder.checks import (
     randint,
     randn,
 )
+from checks.chance import drawn_between, drawn_wide
 from checks.queries_keys_values import mistakes as m
 from checks.queries_keys_values.visible import (
     FAULTS,
@@ -35,6 +36,7 @@ from checks.queries_keys_values.visible import (
     expect_matrices,
     expect_nouns,
     mistake_of,
+    sentence,
     verdict_on,
 )
 
@@ -144,6 +146,19 @@ def _masked_cases(heads: bool) -> list[tuple[tuple[tuple[int, ...], int, int, in
         (unequal, rand_mask(3, 1, 6, empty_row=True)),
         (unequal, torch.ones(1, 1, 6, dtype=torch.bool)),
         (((2,), 2, 1, 4), rand_mask(2, 2, 1)),
+        (unequal, rand_mask(3, 4, 2)[..., :1]),
+        (unequal, rand_mask(6)),
+    ]
+
+
+def _masked_between() -> list[tuple[tuple[tuple[int, ...], int, int, int], Tensor]]:
+    """Sizes and a mask, each of them larger in some case than elsewhere."""
+    heads, n, m, dim = draw_size(4, 9), draw_size(11, 30), draw_size(7, 30), draw_size(10, 80)
+    batch, many = drawn_wide(10, 200), drawn_wide(31, 300)
+    return [
+        (((2, heads), n, m, dim), rand_mask(2, 1, n, m)),
+        (((batch,), 3, 5, 4), rand_mask(batch, 1, 5)),
+        (((2,), many, 5, 4), rand_mask(many, 5)),
     ]
 
 
@@ -176,7 +191,9 @@ def _expect_finite_gradients(function: Callable, inputs: Mapping[str, Tensor], m
         expect(gradient is None or not gradient.isnan().any(), m.query_key_weights.GRADIENT_NAN, what, got="NaN")
 
 
-def _expect_half(function: Callable, oracle: Callable, inputs: Mapping[str, Tensor], mask: Tensor, name: str) -> None:
+def _expect_half(
+    function: Callable, oracle: Callable, inputs: Mapping[str, Tensor], mask: Tensor | None, name: str
+) -> None:
     """Fail unless the 16-bit dtypes work too. The mask is the function's last argument."""
     for dtype in (torch.float16, torch.bfloat16):
         rounded = [value.to(dtype) for value in inputs.values()]
@@ -202,8 +219,9 @@ def _expect_exact_zeros(weights: Tensor, mask: Tensor, when: str) -> None:
 
 
 def check_noun_finder(function: Callable) -> None:
-    """Sentences of any length and order, vocabularies of several sizes, one noun or more."""
-    for num_words in (6, draw_size(2, 5), draw_size(15, 30), draw_size(100, 200)):
+    """Sentences of any length and order, vocabularies of several sizes, one noun or more; each word at its hardest."""
+    sizes = (6, draw_size(2, 5), draw_size(7, 14), draw_size(15, 30), drawn_wide(31, 99), draw_size(100, 200), 1)
+    for num_words in sizes:
         matrices = call(function, num_words)
         expect_matrices(matrices, num_words)
         matrices = [matrix.detach().clone() for matrix in matrices]
@@ -220,6 +238,31 @@ def check_noun_finder(function: Callable) -> None:
             words = list(zip(kinds, randint(0, num_words, (length,)).tolist(), strict=True))
             words[0], words[-1] = (1, 0), (1, num_words - 1)
             expect_nouns(matrices, words, num_words)
+        _expect_hardest_sentences(matrices, num_words)
+
+
+def _expect_hardest_sentences(matrices: Sequence[Tensor], num_words: int) -> None:
+    """Of each word the sentence of fifty in which it is farthest from what it should find.
+
+    That has the noun that it fits least (a noun itself), and 48 times the word of those allowed that it fits best.
+    """
+    words = [(kind, number) for kind in range(3) for number in range(num_words)]
+    noun = torch.tensor([kind == 1 for kind, _ in words])
+    wq, wk, wv = (matrix.double() for matrix in matrices)
+    x = sentence(words, num_words).double()
+    scores, each = (x @ wq) @ (x @ wk).mT, torch.arange(len(words))
+    least = scores.masked_fill(~noun, torch.inf).argmin(-1)
+    found = torch.where(noun, each, least)
+    # Beside a noun may stand anything but itself, beside another word anything but a second noun.
+    apart = torch.where(noun[:, None], each[:, None] == each, noun)
+    crowd = scores.masked_fill(apart, -torch.inf).argmax(-1)
+    parts = torch.stack((each, found, crowd), 1)
+    chances = (scores.gather(1, parts) + torch.tensor([1.0, 1.0, 48.0]).double().log()).softmax(-1)
+    outputs = (chances.unsqueeze(-1) * (x @ wv)[parts]).sum(1)
+    off = (outputs - x[found][:, 3:]).abs().amax(-1)
+    if not off.max() <= 0.01:
+        i, k, o = parts[off.nan_to_num(torch.inf).argmax()].tolist()
+        expect_nouns(matrices, [words[i], words[k], *[words[o]] * 48], num_words)
 
 
 # -- masks
@@ -240,6 +283,11 @@ def check_padding_mask(function: Callable) -> None:
     cases.append({"tokens": pad + randint(-1, 2, (2, draw_size())), "pad_id": pad})
     tokens = 3 + 2 ** randint(8, 30, (draw_size(), 9))
     cases.append({"tokens": tokens.masked_fill(randint(0, 2, tokens.shape).bool(), 3), "pad_id": 3})
+    for batch, length in ((drawn_wide(6, 600), 3), (2, drawn_wide(6, 600)), (draw_size(6, 30), draw_size(6, 30))):
+        tokens = randint(0, 4, (batch, length))
+        cases += [{"tokens": tokens.to(dtype), "pad_id": 2} for dtype in (torch.uint8, torch.int16, torch.int64)]
+        pad = -draw_size(1, 120)
+        cases += [{"tokens": (tokens + pad).to(dtype), "pad_id": pad} for dtype in (torch.int8, torch.int64)]
     expect_matches(function, _loop_padding_mask, cases, name="the mask", gradients=False)
 
 
@@ -249,12 +297,19 @@ def _loop_padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
 
 def check_causal_mask(function: Callable) -> None:
     """Shape, dtype and values, for several lengths."""
-    for n in (5, 1, 2, 3, 8, 13, draw_size()):
-        expected = torch.tensor([[j <= i for j in range(n)] for i in range(n)])
-        expect_close(call(function, n), expected, f"the mask of {n} positions", dtype=torch.bool)
+    for n in (5, *range(1, 25), drawn_wide(25, 160), drawn_wide(161, 600), draw_size()):
+        positions = torch.arange(n)
+        expected = positions.unsqueeze(1) >= positions
+        with torch.set_grad_enabled(n % 2 == 1):
+            expect_close(call(function, n), expected, f"the mask of {n} positions", dtype=torch.bool)
 
 
 # -- weights
+
+# Of scores in the thousands and near -1e5 float32 keeps some digits behind the point, and no more: what adds a
+# logarithm to a score loses the others. Of scores in the millions it keeps none: two equal weights may come out as 0.3.
+_FAR = 0.02
+_FARTHER = 0.4
 
 
 def check_query_key_weights(function: Callable) -> None:
@@ -264,15 +319,17 @@ def check_query_key_weights(function: Callable) -> None:
     _expect_any_rank(function, others)
     expect_matches(function, _weights, others, _WEIGHT_MISTAKES, "the weight matrix", gradients=False)
     _expect_beyond(function, _weights, _queries_keys, "the weight matrix")
-    large = {name: 100 * value.round() for name, value in _queries_keys(_BATCHES[1]).items()}
-    what = "the weight matrix for scores in the thousands"
-    weights = call(function, *(value.float() for value in large.values()))
-    expect(not weights.isnan().any(), m.query_key_weights.OVERFLOW, what, got="NaN")
-    expect_matches(function, _weights, [large], name=what, gradients=False)
+    _expect_many_heads(function, _weights, _queries_keys, "the weight matrix")
+    for factor, size, tolerance in ((100, "thousands", _FAR), (2**12, "millions", _FARTHER)):  # exact in float32
+        large = {name: factor * value.round() for name, value in _queries_keys(_BATCHES[1]).items()}
+        what = f"the weight matrix for scores in the {size}"
+        weights = call(function, *(value.float() for value in large.values()))
+        expect(not weights.isnan().any(), m.query_key_weights.OVERFLOW, what, got="NaN")
+        expect_matches(function, _weights, [large], name=what, gradients=False, tolerance=tolerance)
 
 
 def _expect_beyond(function: Callable, oracle: Callable, draw: Callable, name: str) -> None:
-    """Fail unless a function is right for each d, be it no square, and for many queries, keys and features.
+    """Fail unless a function is right for each d, be it no square, and for many queries, keys, features and heads.
 
     The tolerance is that of float32: a root may be taken in it.
     """
@@ -282,11 +339,24 @@ def _expect_beyond(function: Callable, oracle: Callable, draw: Callable, name: s
         ((2,), 3, draw_size(300, 600), 5),
         ((2,), 3, 4, draw_size(300, 600)),
         ((draw_size(300, 600),), 1, 2, 3),
+        ((2,), drawn_wide(6, 299), 3, 5),
+        ((2,), 3, drawn_wide(7, 299), 5),
+        ((2,), 3, 4, drawn_wide(16, 299)),
+        ((drawn_wide(5, 299),), 1, 2, 3),
     ]
     cases = roots + [{part: 0.3 * value for part, value in draw(sizes).items()} for sizes in long]
     expect_matches(function, oracle, cases, name=name, gradients=False, device=False, tolerance=2e-5)
-    gradient = {part: value.double() for part, value in roots[-1].items()}
-    expect_gradients(function, oracle, gradient, tolerance=2e-5)
+    between = draw(((2,), draw_size(20, 60), draw_size(20, 60), drawn_wide(4, 60)))
+    for gradient in (roots[-1], between):
+        expect_gradients(function, oracle, {part: value.double() for part, value in gradient.items()}, tolerance=2e-5)
+
+
+def _expect_many_heads(function: Callable, oracle: Callable, draw: Callable, name: str) -> None:
+    """Fail unless a function that is right for two and three heads is right for many, their gradients too."""
+    sizes = [((2, draw_size(4, 40)), 2, 3, 6), ((draw_size(4, 9), draw_size(2, 9)), 2, 11, draw_size(16, 80))]
+    cases = [{part: 0.3 * value for part, value in draw(one).items()} for one in sizes]
+    expect_matches(function, oracle, cases, name=name, gradients=False, device=False, tolerance=2e-5)
+    expect_gradients(function, oracle, draw(((2, draw_size(2, 9)), 3, 4, 5)), tolerance=2e-5)
 
 
 def check_query_key_weights_masked(function: Callable) -> None:
@@ -296,15 +366,16 @@ def check_query_key_weights_masked(function: Callable) -> None:
     keys = draw_size(300, 600)
     long = {**_queries_keys(((2,), 3, keys, 4)), "mask": rand_mask(2, 1, keys)}
     expect_matches(function, _weights, [long], name="the weight matrix of many keys", gradients=False)
+    between = [{**_queries_keys(sizes), "mask": mask} for sizes, mask in _masked_between()]
+    expect_matches(function, _weights, between, name="the weight matrix", gradients=False, tolerance=2e-5)
     # Scores of -1e5 for the allowed keys, exact in every dtype that is tried.
     low = {"queries": torch.full((2, 3, 4), -200.0), "keys": torch.full((2, 5, 4), 250.0) + randint(0, 3, (2, 5, 1))}
     mask = rand_mask(2, 3, 5)
     _expect_exact_zeros(call(function, *low.values(), mask), mask, "when the scores of the allowed keys are near -1e5")
     what = "the weight matrix for very low scores"
-    expect_matches(function, _weights, [{**low, "mask": mask}], _LOW_MISTAKES, what, gradients=False)
-    _expect_half(
-        function, _weights, _queries_keys(((3,), 4, 6, 9)), rand_mask(3, 4, 6, empty_row=True), "the weight matrix"
-    )
+    expect_matches(function, _weights, [{**low, "mask": mask}], _LOW_MISTAKES, what, gradients=False, tolerance=_FAR)
+    for half in (rand_mask(3, 4, 6, empty_row=True), None):
+        _expect_half(function, _weights, _queries_keys(((3,), 4, 6, 9)), half, "the weight matrix")
 
 
 def _check_masked_weights(function: Callable, oracle: Callable, inputs: Callable, mistakes: Mapping) -> None:
@@ -320,6 +391,8 @@ def _check_masked_weights(function: Callable, oracle: Callable, inputs: Callable
     empty = inputs(sizes)
     _expect_finite_gradients(function, empty, mask)
     expect_gradients(function, oracle, {**empty, "mask": mask}, mistakes)
+    for sizes, mask in filter(lambda case: case[1].any(), (*_masked_cases(False), *_masked_cases(True))):
+        expect_gradients(function, oracle, {**inputs(sizes), "mask": mask}, mistakes)
 
 
 def _expect_mask_by_name(function: Callable, names: list[str], oracle: Callable) -> None:
@@ -373,6 +446,9 @@ def _check_attention_plain(function: Callable) -> None:
     expect_matches(output_of, _output, cases, _ATTENTION_MISTAKES, "the output")
     expect_matches(weights_of, _drop_values(_weights), cases, name="the returned weight matrix")
     _expect_beyond(output_of, _output, _attention_inputs, "the output")
+    _expect_beyond(weights_of, _drop_values(_weights), _attention_inputs, "the returned weight matrix")
+    wide = _attention_inputs(_BATCHES[1], drawn_wide(13, 299))
+    expect_matches(output_of, _output, [wide], name="the output of wide values", tolerance=2e-5)
     case = _attention_inputs(_BATCHES[1])
     case["values"] = 1000 * case["values"]
     expect_close(call(output_of, *case.values()), _output(*case.values()), "the output of long values", tolerance=1e-3)
@@ -383,6 +459,8 @@ def _check_attention_masked(function: Callable) -> None:
     with_heads = [_attention_inputs(((2, 3), 5, 5, 4), 4), *(_attention_inputs(s) for s in _OTHER_RANKS[:4])]
     _expect_any_rank(output_of, with_heads)
     expect_matches(output_of, _output, with_heads, _ATTENTION_MISTAKES, "the output with heads", gradients=False)
+    _expect_many_heads(output_of, _output, _attention_inputs, "the output")
+    _expect_many_heads(weights_of, _drop_values(_weights), _attention_inputs, "the returned weight matrix")
     for heads in (False, True):
         cases = [{**_attention_inputs(sizes), "mask": mask} for sizes, mask in _masked_cases(heads)]
         expect_matches(output_of, _output, cases, name="the output")
@@ -392,6 +470,8 @@ def _check_attention_masked(function: Callable) -> None:
     empty = _attention_inputs(sizes)
     _expect_finite_gradients(output_of, empty, mask)
     expect_gradients(output_of, _output, {**empty, "mask": mask})
+    for sizes, mask in filter(lambda case: case[1].any(), (*_masked_cases(False), *_masked_cases(True))):
+        expect_gradients(output_of, _output, {**_attention_inputs(sizes), "mask": mask})
     # What a blocked position holds has no influence.
     inputs, mask = _attention_inputs(((2,), 3, 5, 4)), torch.tensor([True, True, False, True, True])
     output = call(output_of, *inputs.values(), mask)
@@ -400,9 +480,10 @@ def _check_attention_masked(function: Callable) -> None:
     changed["values"][:, 2] += 1e4
     moved = call(output_of, *changed.values(), mask)
     expect_close(moved, output.detach(), "the output when a blocked position holds large numbers")
-    _expect_half(
-        output_of, _output, _attention_inputs(((3,), 4, 6, 9)), rand_mask(3, 4, 6, empty_row=True), "the output"
-    )
+    for half in (rand_mask(3, 4, 6, empty_row=True), None):
+        _expect_half(output_of, _output, _attention_inputs(((3,), 4, 6, 9)), half, "the output")
+    between = [{**_attention_inputs(sizes), "mask": mask} for sizes, mask in _masked_between()]
+    expect_matches(output_of, _output, between, name="the output", gradients=False, tolerance=2e-5)
 
 
 # -- diagnose
@@ -426,7 +507,7 @@ def check_diagnose(function: Callable, points: float = 2.0) -> Credit:
     boxes = [boxes[i] for i in randn(len(boxes)).argsort().tolist()]
     kinds = [fault for fault, _ in boxes]
     # Small on either side of 0, and 0 itself: what published code has filled with.
-    numbers = [float(randint(-9, 10, ())) * 1e-12 for _ in boxes]
+    numbers = [float(randint(-1, 2, ())) * drawn_between(1e-14, 1e-7) for _ in boxes]
     told = [
         verdict_on(function, fault, number, root, int(randint(2, 9, ())))
         for (fault, root), number in zip(boxes, numbers, strict=True)
@@ -470,7 +551,11 @@ def check_attention_in_tiles(function: Callable) -> None:
     others = [{**_attention_inputs(sizes), "tile": 2} for sizes in _OTHER_RANKS]
     _expect_any_rank(function, others)
     expect_matches(function, _drop_tile(_output), others, name="the output", gradients=False)
-    for tile in (0, -1):
+    _expect_many_heads(lambda *inputs: function(*inputs, tile), _output, _attention_inputs, f"in tiles of {tile}")
+    tiles = (draw_size(8, 30), draw_size(31, 99), draw_size(100, 199))
+    between = [{**_attention_inputs(((2,), 3, draw_size(200, 300), 4)), "tile": tile} for tile in tiles]
+    expect_matches(function, _drop_tile(_output), between, name="the output", gradients=False, tolerance=2e-5)
+    for tile in (0, -1, -draw_size(2, 60)):
         inputs = _attention_inputs(_BATCHES[1])
         expect_raises(ValueError, lambda tile=tile, inputs=inputs: function(*inputs.values(), tile), f"tile {tile}")
     for dtype in (torch.float16, torch.bfloat16):
@@ -503,9 +588,16 @@ def check_attention_in_tiles_memory(function: Callable) -> None:
     expect_not_calling(function, [*inputs.values(), 5], fused, m.attention_in_tiles.FUSED)
     expect_few_columns(place(columns_held, function)(function, *inputs.values(), 5), 5, 401)
     # More queries and wider tiles; and more tiles, of which the last holds the largest scores.
-    tile, keys = draw_size(9, 30), draw_size(500, 700)
-    inputs = _attention_inputs(((2,), draw_size(40, 80), keys, 3), 4)
-    expect_few_columns(place(columns_held, function)(function, *inputs.values(), tile), tile, keys)
+    for tile, keys in ((draw_size(9, 30), draw_size(500, 700)), (draw_size(31, 90), draw_size(800, 900))):
+        inputs = _attention_inputs(((2,), draw_size(40, 80), keys, 3), 4)
+        expect_few_columns(place(columns_held, function)(function, *inputs.values(), tile), tile, keys)
+    # With heads, in float32, and as in training, where what is held tells nothing: the graph keeps it.
+    tile, keys = draw_size(7, 30), draw_size(200, 400)
+    with_heads = _attention_inputs(((2, draw_size(2, 5)), draw_size(40, 80), keys, 3), 4)
+    heads = [value.float() for value in with_heads.values()]
+    expect_few_columns(place(columns_held, function)(function, *heads, tile), tile, keys)
+    widest, *_ = place(columns_held, function)(function, *inputs.values(), tile, True)
+    expect_few_columns((widest, 0, 0), tile, inputs["keys"].shape[1])
     case = _attention_inputs(((1,), 3, draw_size(2100, 2600), 4))
     case["keys"] = case["keys"].abs() * torch.linspace(0, 9000, case["keys"].shape[1]).double()[:, None]
     case["queries"] = case["queries"].abs() + 0.5

@@ -244,10 +244,15 @@ def query_key_weights_masked(function: Callable) -> None:
         m.query_key_weights.MASK_ADDED: (scores + mask.float()).softmax(-1),
         m.query_key_weights.FILL_NEAR_ZERO: scores.masked_fill(~mask, 0.0).softmax(-1),
         m.query_key_weights.AFTER_SOFTMAX: plain * mask,
+        m.query_key_weights.NOT_SCALED: (2 * scores).masked_fill(~mask, -1e9).softmax(-1),
+        m.query_key_weights.DIVIDED_BY_D: (scores / 2).masked_fill(~mask, -1e9).softmax(-1),
     }
     wrong = {mistake: value[:, :2] for mistake, value in wrong.items()}
     few = not weights[:, :2, 0].any() and (weights[:, :2].sum(-1) < 0.99).any()
-    short = m.query_key_weights.AFTER_SOFTMAX if few else None
+    filled = torch.allclose(
+        weights[:, :2].float(), (scores.masked_fill(~mask, 0.0).softmax(-1) * mask)[:, :2], atol=0.02
+    )
+    short = (m.query_key_weights.FILL_NEAR_ZERO if filled else m.query_key_weights.AFTER_SOFTMAX) if few else None
     expect_close(weights[:, :2], allowed, "the weights of queries 0 and 1", given(wrong), otherwise=short)
     fair, large = (
         call(function, queries.detach(), keys * torch.tensor([[size], [1], [1]]), mask)[:, :1] for size in (1e2, 1e4)
@@ -486,7 +491,9 @@ def attention_in_tiles_memory(function: Callable) -> None:
     expect_few_columns(place(columns_held, function)(function, queries, keys, values, 4), 4, 40)
 
 
-def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tensor, tile: int) -> list[int]:
+def columns_held(
+    function: Callable, queries: Tensor, keys: Tensor, values: Tensor, tile: int, record: bool = False
+) -> list[int]:
     """What an attention function holds of its table of scores while it works.
 
     It is written to be sent to where student code runs, so it uses torch and its arguments alone. To be told apart,
@@ -495,10 +502,11 @@ def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tens
 
     Args:
         function: called with the other arguments.
-        queries: `(B, n, d)`.
-        keys: `(B, m, d)`.
-        values: `(B, m, d_v)`.
+        queries: `(..., n, d)`, with no more than `tile` items or heads.
+        keys: `(..., m, d)`.
+        values: `(..., m, d_v)`.
         tile: how many columns it should hold.
+        record: whether gradients of the queries are recorded, whose graph holds more.
 
     Returns:
         Three numbers of columns: of the widest single tensor with a row for each query, or with a column for each key;
@@ -534,7 +542,8 @@ def columns_held(function: Callable, queries: Tensor, keys: Tensor, values: Tens
             most = max(most, sum({storage: columns for _, storage, columns in alive}.values()))
             return result
 
-    with torch.no_grad(), Watch():
+    queries = queries.detach().clone().requires_grad_(record)
+    with torch.set_grad_enabled(record), Watch():
         function(queries, keys, values, tile)
     return [widest, most, read]
 

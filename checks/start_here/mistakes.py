@@ -8,6 +8,7 @@ class batch_dot(Mistake):
     OVER_ALL = "everything is summed to one number: sum along d only"
     NOT_SUMMED = "the products are not summed"
     EVERY_ROW = "each row of a meets every row of b: row i of a should meet row i of b only"
+    MATRIX_PRODUCT = "this is the product of two matrices: row i of a should meet row i of b only"
     SIZE_KEPT = "the summed dimension is kept, with size 1"
     AVERAGED = "the products are averaged instead of summed"
     LENGTHS = "the result is divided by the lengths of the vectors"
@@ -22,6 +23,7 @@ class batch_dot(Mistake):
 
 class pairwise_dots(Mistake):
     ROWS_OF_Y = "there is a row for each vector of y: the rows belong to x, the columns to y"
+    NOT_TURNED = "the vectors of x meet the columns of y: they should meet its rows"
     NOT_SUMMED = "the products are not summed"
     BATCH_SUMMED = "the batch is missing: sequences must not mix"
     ALL_SEQUENCES = "every sequence meets every other: sequences must not mix"

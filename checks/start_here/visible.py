@@ -1,14 +1,17 @@
 """The visible checks of chapter 00."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
 
 from autograder.checks import (
+    Complaint,
     Mistake,
     Unexplained,
     call,
+    complain,
     expect,
     expect_close,
     expect_not_calling,
@@ -33,6 +36,23 @@ def _expect_shape(value: Any, shape: tuple[int, ...], sizes: str, causes: Mappin
     expect(came == shape, causes.get(came, Unexplained.SHAPE), "the shape", **told)
 
 
+def _call(function: Callable, first: torch.Tensor, second: torch.Tensor, product: Mistake) -> Any:
+    """Call an answer; if it fails because it is the plain product of the two, which fits equal sizes only, say so."""
+    try:
+        return call(function, first, second)
+    except Complaint:
+        if _is_product(function, first.shape[:-2]):
+            complain(product)
+        raise
+
+
+def _is_product(function: Callable, leading: torch.Size) -> bool:
+    square = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).repeat(*leading, 1, 1)
+    with suppress(Exception):
+        return torch.allclose(function(square.clone(), square.clone()), square @ square)
+    return False
+
+
 @visible("the means of two rows, by hand")
 def row_means(function: Callable) -> None:
     """The exercise with which section 0.6 shows what a check says."""
@@ -44,7 +64,7 @@ def row_means(function: Callable) -> None:
 
 @visible(
     "three dot products by hand, in a table, in two tables, and one alone",
-    graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, sizes of 1, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def batch_dot(function: Callable) -> None:
     """The three pairs of rows in the text, then in more dimensions and in fewer."""
@@ -53,7 +73,7 @@ def batch_dot(function: Callable) -> None:
     right = torch.tensor([4.0, 6.0, -3.0])
     two_tables = torch.stack([a, b]), torch.stack([b, a]), torch.stack([right, right])
     one_pair = a[0].clone(), b[0].clone(), right[0]
-    dots = call(function, a, b)
+    dots = _call(function, a, b, m.batch_dot.MATRIX_PRODUCT)
     causes = {
         (2,): m.batch_dot.OVER_BATCH,
         (): m.batch_dot.OVER_ALL,
@@ -82,7 +102,7 @@ def batch_dot(function: Callable) -> None:
 
 @visible(
     "the shape, all dot products of two sequences by hand, and no einsum",
-    graded="other cases, sizes of 1, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, sizes of 1, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def pairwise_dots(function: Callable) -> None:
     """Two sequences: the first is the one in the text."""
@@ -90,7 +110,7 @@ def pairwise_dots(function: Callable) -> None:
     first_y = [[1.0, 1.0, 1.0], [2.0, 0.0, 0.0], [0.0, 3.0, 1.0], [0.0, 0.0, 1.0]]
     second_y = [[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [4.0, 0.0, 0.0], [1.0, 1.0, -1.0]]
     y = torch.tensor([first_y, second_y])
-    dots = call(function, x, y)
+    dots = _call(function, x, y, m.pairwise_dots.NOT_TURNED)
     causes = {
         (2, 4, 2): m.pairwise_dots.ROWS_OF_Y,
         (2, 2, 4, 3): m.pairwise_dots.NOT_SUMMED,

@@ -1,7 +1,6 @@
 """The hidden tests of chapter 06."""
 
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -246,6 +245,8 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
 
     module = call(cls, 4, 6, dropout=1.0)
     state = randomise(module, _feed_shapes(4, 6))
+    state["inner.bias"] = state["inner.bias"].abs() + 0.1  # an input of zeros leaves hidden features that are not 0
+    set_weights(module, state)
     expect_close(
         call(module.train(), x),
         state["outer.bias"].expand(2, 3, 4),
@@ -462,7 +463,7 @@ def _check_masks_beside_dropout(cls: Callable, norm_first: bool, right: Callable
 
 
 # (B, n, d), with so many features that chance alone keeps all those of a position once in 10⁹ judgements at most.
-DROPPED_SIZES = (3, 4, 160)
+DROPPED_SIZES = (4, 4, 160)
 
 
 def _check_single_drops(cls: Callable, norm_first: bool, first: bool) -> None:
@@ -502,103 +503,189 @@ def check_transformer_block_pre(cls: Callable) -> None:
 # ---- the reader's own test
 
 
-def make_layer(**changes):
-    """A class that is made and called like nn.LayerNorm."""
-    settings = {
-        "dims": [-1],
-        "first": False,
-        "centre": True,
-        "power": 0.5,
-        "less": 0,
-        "outside": False,
-        "eps": None,
-        "usual": 1e-5,
-        "weight": "each",
-        "bias": True,
-        "early": False,
-        "start": [1.0, 0.0],
-        "learned": True,
-        "keep": True,
-        "cut": False,
-        "always": True,
-        "fused": False,
-        "wide": False,
-    } | changes
+def make_layers(picks):
+    """Classes that are made and called like nn.LayerNorm.
 
-    class Layer(nn.Module):
-        def __init__(self, dim, eps=settings["usual"]):
-            super().__init__()
-            self.eps = eps if settings["eps"] is None else settings["eps"]
-            weight, bias = (torch.full((dim,), value) for value in settings["start"])
-            if settings["learned"]:
-                self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
-            else:
-                self.register_buffer("weight", weight)
-                self.register_buffer("bias", bias)
+    They are sent to where student code runs, and hold no name that would tell what is wrong with them.
 
-        def forward(self, x):
-            if settings["fused"]:
-                return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
-            y = self.normalise(x.double()).to(x.dtype) if settings["wide"] else self.normalise(x)
-            weight = {"each": self.weight, "first": self.weight[:1], "none": 1.0}[settings["weight"]]
-            bias = self.bias if settings["bias"] else 0.0
-            return (y + bias) * weight if settings["early"] else y * weight + bias
+    Args:
+        picks: for each class a number for each task: how it does it. The ways that come first are right.
+    """
 
-        def normalise(self, x):
-            if not (self.training or settings["always"]):
-                return x
-            dims = sorted({d % x.dim() for d in settings["dims"]})
-            count = x.numel() // x.sum(dims).numel()
-            mean = x.mean(dims, keepdim=True) if settings["centre"] else x.new_zeros(())
-            spread = (x - mean).pow(2).sum(dims, keepdim=True) / max(count - settings["less"], 1)
-            if settings["first"]:
-                mean, spread = mean[:1], spread[:1]
-            if settings["cut"]:
-                mean, spread = mean.detach(), spread.detach()
-            eps, power = self.eps, settings["power"]
-            scale = spread**power + eps if settings["outside"] else (spread + eps) ** power
-            y = (x - mean) / scale
-            if not settings["keep"]:
-                x.data.sub_(mean.data)
-            return y
+    def squares(x, dims, mean, less):
+        count = x.numel() // x.sum(dims).numel()
+        return (x - mean).pow(2).sum(dims, keepdim=True) / max(count - less, 1)
 
-    return Layer
+    def over(x, *dims):
+        return sorted({d % x.dim() for d in dims})
+
+    def keep_buffer(layer, name, value):
+        layer.register_buffer(name, value)
+
+    def move(x, mean):
+        x.data.sub_(mean.data)
+
+    ways = [
+        # the dimensions
+        [
+            lambda x: over(x, -1),
+            lambda x: [x.dim() - 1],
+            lambda x: over(x, -2),
+            lambda x: over(x, -2, -1),
+            lambda x: over(x, 0),
+            lambda x: over(x, 0, -1),
+            lambda x: over(x, 0, 1, 2, 3),
+            lambda x: over(x, 2),
+        ],
+        # the mean
+        [
+            lambda x, dims: x.mean(dims, keepdim=True),
+            lambda x, dims: x.sum(dims, keepdim=True) / (x.numel() // x.sum(dims).numel()),
+            lambda x, dims: x.new_zeros(()),
+        ],
+        # the variance
+        [
+            lambda x, dims, mean: squares(x, dims, mean, 0),
+            lambda x, dims, mean: (x - mean).square().mean(dims, keepdim=True),
+            lambda x, dims, mean: squares(x, dims, mean, 1),
+        ],
+        # what it divides by
+        [
+            lambda spread, eps: (spread + eps).sqrt(),
+            lambda spread, eps: (spread + eps) ** 0.5,
+            lambda spread, eps: torch.ones_like(spread),
+            lambda spread, eps: spread + eps,
+            lambda spread, eps: spread.sqrt() + eps,
+        ],
+        # the eps that it is given, and the one that it has else
+        [lambda eps: eps, lambda eps: 1 * eps, lambda eps: 1e-5],
+        [1e-5, 1e-3],
+        # what it makes of mean and variance before it uses them
+        [lambda value: value, lambda value: 1 * value, lambda value: value[:1], lambda value: value.detach()],
+        # weight and bias
+        [
+            lambda y, weight, bias: y * weight + bias,
+            lambda y, weight, bias: torch.addcmul(bias, y, weight),
+            lambda y, weight, bias: y + bias,
+            lambda y, weight, bias: y * weight[:1] + bias,
+            lambda y, weight, bias: (y + bias) * weight,
+            lambda y, weight, bias: y * weight,
+        ],
+        # how they start, and how it keeps them
+        [(1.0, 0.0), (0.0, 0.0), (1.0, 1.0)],
+        [
+            lambda layer, name, value: setattr(layer, name, nn.Parameter(value)),
+            lambda layer, name, value: layer.register_parameter(name, nn.Parameter(value)),
+            keep_buffer,
+        ],
+        # what becomes of its input
+        [lambda x, mean: None, lambda x, mean: x, move],
+        # when it normalizes
+        [lambda layer: True, lambda layer: not None, lambda layer: layer.training],
+        # the numbers that it counts with
+        [lambda layer, x: layer.work(x), lambda layer, x: layer.work(x.double()).to(x.dtype)],
+    ]
+
+    # Their names say what they do: a test that looks into a layer is not to find them.
+    for part in {f for way in ways for f in way if "<locals>" in getattr(f, "__qualname__", "")}:
+        part.__name__ = part.__qualname__ = "way"
+        part.__code__ = part.__code__.replace(co_name="way", co_qualname="way")
+
+    def make(pick):
+        if not pick:
+
+            class Layer(nn.LayerNorm):
+                def forward(self, x):
+                    return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
+
+            return Layer
+
+        where, middle, spread_of, scale, take, usual, hand_on, finish, start, keep, leave, awake, count = (
+            way[i] for way, i in zip(ways, pick, strict=True)
+        )
+
+        class Layer(nn.Module):
+            def __init__(self, dim, eps=usual):
+                super().__init__()
+                self.eps = take(eps)
+                for name, value in zip(("weight", "bias"), start, strict=True):
+                    keep(self, name, torch.full((dim,), value))
+
+            def forward(self, x):
+                return count(self, x)
+
+            def work(self, x):
+                return finish(self.spread(x) if awake(self) else x, self.weight, self.bias)
+
+            def spread(self, x):
+                dims = where(x)
+                mean = middle(x, dims)
+                spread = hand_on(spread_of(x, dims, mean))
+                y = (x - hand_on(mean)) / scale(spread, self.eps)
+                leave(x, mean)
+                return y
+
+        return Layer
+
+    return [make(pick) for pick in picks]
 
 
-_RIGHT = {
-    "torch's own nn.LayerNorm": None,
-    "a LayerNorm written by hand": {},
-    "a LayerNorm that calls F.layer_norm": {"fused": True},
-    "a LayerNorm that calculates in float64": {"wide": True},
-}
-# (what is wrong with it, the mistake of a test that accepts it, what makes it so)
 _T = m.check_layer_norm
-_BROKEN: list[tuple[str, Mistake, dict[str, Any]]] = [
-    ("does not subtract the mean", _T.FORMULA, {"centre": False}),
-    ("does not divide by the standard deviation", _T.FORMULA, {"power": 0.0}),
-    ("divides by the variance instead of its root", _T.FORMULA, {"power": 1.0}),
-    ("uses the unbiased variance, divided by d - 1", _T.FORMULA, {"less": 1}),
-    ("adds eps outside the root", _T.EPS_IGNORED, {"outside": True}),
-    ("ignores the argument eps", _T.EPS_IGNORED, {"eps": 1e-5}),
-    ("has another default eps, 1e-3", _T.EPS_DEFAULT, {"usual": 1e-3}),
-    ("normalizes over the positions instead of the features", _T.OTHER_DIMENSIONS, {"dims": [-2]}),
-    ("normalizes over positions and features together", _T.OTHER_DIMENSIONS, {"dims": [-2, -1]}),
-    ("normalizes over the batch", _T.OTHER_DIMENSIONS, {"dims": [0]}),
-    ("normalizes over batch and features together", _T.SEQUENCES, {"dims": [0, -1]}),
-    ("normalizes over the whole tensor", _T.OTHER_DIMENSIONS, {"dims": [0, 1, 2, 3]}),
-    ("uses the first sequence's mean and variance for the whole batch", _T.SEQUENCES, {"first": True}),
-    ("normalizes over dimension 2, which is the last in three dimensions alone", _T.DIMENSION_2, {"dims": [2]}),
-    ("does not use its weight", _T.WEIGHT, {"weight": "none"}),
-    ("does not use its bias", _T.BIAS, {"bias": False}),
-    ("scales all features by the first entry of its weight", _T.WEIGHT, {"weight": "first"}),
-    ("adds the bias before it multiplies by the weight", _T.WEIGHT, {"early": True}),
-    ("starts with a weight of zeros", _T.START, {"start": [0.0, 0.0]}),
-    ("starts with a bias of ones", _T.START, {"start": [1.0, 1.0]}),
-    ("has a weight and a bias that are no parameters", _T.NO_PARAMETERS, {"learned": False}),
-    ("changes its input in place", _T.IN_PLACE, {"keep": False}),
-    ("cuts mean and variance off from the graph", _T.GRADIENTS, {"cut": True}),
-    ("does not normalize after `.eval()`", _T.EVAL, {"always": False}),
+_RIGHT_WAYS = (2, 2, 2, 2, 2, 1, 2, 2, 1, 2, 2, 2, 2)  # of each task in `make_layers`, those that come first
+_DIMENSIONS, _MEAN, _VARIANCE, _SCALE, _EPS, _USUAL, _STATISTICS, _FINISH, _START, _KEPT, _INPUT, _AWAKE, _NUMBERS = (
+    range(len(_RIGHT_WAYS))
+)
+_RIGHT = (
+    "torch's own nn.LayerNorm",
+    "a LayerNorm that calls F.layer_norm",
+    "a LayerNorm written by hand",
+    "a LayerNorm that calculates in float64",
+)
+# (what is wrong with it, the mistake of a test that accepts it, the task and which way after the right ones)
+_BROKEN: list[tuple[str, Mistake, int, int]] = [
+    ("does not subtract the mean", _T.FORMULA, _MEAN, 0),
+    ("does not divide by the standard deviation", _T.FORMULA, _SCALE, 0),
+    ("divides by the variance instead of its root", _T.FORMULA, _SCALE, 1),
+    ("uses the unbiased variance, divided by d - 1", _T.FORMULA, _VARIANCE, 0),
+    ("adds eps outside the root", _T.EPS_IGNORED, _SCALE, 2),
+    ("ignores the argument eps", _T.EPS_IGNORED, _EPS, 0),
+    ("has another default eps, 1e-3", _T.EPS_DEFAULT, _USUAL, 0),
+    ("normalizes over the positions instead of the features", _T.OTHER_DIMENSIONS, _DIMENSIONS, 0),
+    ("normalizes over positions and features together", _T.OTHER_DIMENSIONS, _DIMENSIONS, 1),
+    ("normalizes over the batch", _T.OTHER_DIMENSIONS, _DIMENSIONS, 2),
+    ("normalizes over batch and features together", _T.SEQUENCES, _DIMENSIONS, 3),
+    ("normalizes over the whole tensor", _T.OTHER_DIMENSIONS, _DIMENSIONS, 4),
+    ("uses the first sequence's mean and variance for the whole batch", _T.SEQUENCES, _STATISTICS, 0),
+    ("normalizes over dimension 2, which is the last in three dimensions alone", _T.DIMENSION_2, _DIMENSIONS, 5),
+    ("does not use its weight", _T.WEIGHT, _FINISH, 0),
+    ("does not use its bias", _T.BIAS, _FINISH, 3),
+    ("scales all features by the first entry of its weight", _T.WEIGHT, _FINISH, 1),
+    ("adds the bias before it multiplies by the weight", _T.WEIGHT, _FINISH, 2),
+    ("starts with a weight of zeros", _T.START, _START, 0),
+    ("starts with a bias of ones", _T.START, _START, 1),
+    ("has a weight and a bias that are no parameters", _T.NO_PARAMETERS, _KEPT, 0),
+    ("changes its input in place", _T.IN_PLACE, _INPUT, 0),
+    ("cuts mean and variance off from the graph", _T.GRADIENTS, _STATISTICS, 1),
+    ("does not normalize after `.eval()`", _T.EVAL, _AWAKE, 0),
 ]
+
+
+def _right_pick(numbers: int) -> list[int]:
+    return [*(int(randint(0, count, ())) for count in _RIGHT_WAYS[:-1]), numbers]
+
+
+def _layer_picks() -> Iterator[tuple[str, list[int]]]:
+    """A title and a pick for each layer but torch's own; what is right in a broken one is done in a drawn way."""
+    for numbers, title in enumerate(_RIGHT[2:]):
+        for _ in range(int(randint(2, 5, ()))):  # a tolerance that is too tight may pass once by luck
+            yield title, _right_pick(numbers)
+    for _ in range(2):
+        yield _RIGHT[1], []
+    for title, _, task, way in _BROKEN:
+        # In place on a copy in float64 would be no change of the input.
+        pick = _right_pick(0 if task == _INPUT else int(randint(0, 2, ())))
+        pick[task] = _RIGHT_WAYS[task] + way
+        yield title, pick
 
 
 def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
@@ -611,15 +698,11 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
     Returns:
         The points, with what kind of broken layer got through.
     """
-    make = place(make_layer, beside=test)
-    broken = {title: settings for title, _, settings in _BROKEN}
-    layers = [
-        (title, nn.LayerNorm if settings is None else make(**settings))
-        for title, settings in [*_RIGHT.items(), *broken.items()]
-        for _ in range(2 if title in _RIGHT else 1)  # a tolerance that is too tight may pass once by luck
-    ]
+    picks = list(_layer_picks())
+    made = place(make_layers, beside=test)([pick for _, pick in picks])
+    layers = [(_RIGHT[0], nn.LayerNorm)] * 2 + [(title, made[i]) for i, (title, _) in enumerate(picks)]
     # In random order, so that a test cannot go by counting.
-    random.shuffle(layers)
+    layers = [layers[i] for i in torch.argsort(randn(len(layers))).tolist()]
     verdicts: dict[str, list[tuple[Any, Exception | None]]] = {title: [] for title, _ in layers}
     for title, layer in layers:
         verdicts[title].append(outcome_of(test, layer))
@@ -628,7 +711,7 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
             expect(error is None, m.check_layer_norm.REJECTS_RIGHT, title, got=f"{type(error).__name__}: {error}")
     missed = [
         (mistake, title, error)
-        for title, mistake, _ in _BROKEN
+        for title, mistake, *_ in _BROKEN
         for _, error in verdicts[title]
         if not isinstance(error, AssertionError)
     ]

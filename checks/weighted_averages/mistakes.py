@@ -7,6 +7,7 @@ class weighted_avg(Mistake):
     """Of both exercises that average: they differ in how the sum is written, not in what it is."""
 
     TRANSPOSED = "the weights are transposed: `weights[b, i, j]` is how much output i takes from position j"
+    EXCHANGED = "x and the weights are exchanged: row i of the weights should meet the columns of x"
     FIRST_WEIGHTS = "only the first sequence's weights are used, for the whole batch"
     FIRST_SEQUENCE = "only the first sequence is averaged, for the whole batch"
     BATCH_SUMMED = "the batch is summed over: sequences must not mix"
@@ -20,10 +21,10 @@ class weighted_avg(Mistake):
 
 
 class window_weights(Mistake):
-    FORWARD = "the window looks forward: output i takes from i and the positions *before* it"
-    BOTH_SIDES = "the window reaches to both sides: output i takes from i and the positions *before* it"
+    FORWARD = "the window looks forward: output i takes from i and the positions before it"
+    BOTH_SIDES = "the window reaches to both sides: output i takes from i and the positions before it"
     DIVIDED_BY_WIDTH = "every row is divided by `width`: at the beginning there are fewer positions"
-    ONE_TOO_MANY = "the window holds `width` positions *besides* its own"
+    ONE_TOO_MANY = "the window holds `width` positions besides its own"
     ONE_TOO_FEW = "the window holds one position too few"
     OWN_LEFT_OUT = "the window leaves out its own position: output i takes from i, too"
     COLUMNS = "the columns sum to 1, but the rows should"
@@ -33,4 +34,5 @@ class window_weights(Mistake):
         "it `(n, 1)`"
     )
     NOT_DIVIDED = "the rows are not divided by anything"
+    WIDTH_2 = "it is right for a width of 2 only"
     WIDTH_IGNORED = "the width is ignored: this is the mean of everything so far"

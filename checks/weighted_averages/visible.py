@@ -6,7 +6,7 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from autograder.checks import Complaint, call, complain, expect, expect_close, naming, record_calls
+from autograder.checks import Complaint, call, complain, expect, expect_close, expect_raises, naming, record_calls
 from autograder.course.card import visible
 from checks.weighted_averages import mistakes as m
 
@@ -18,12 +18,21 @@ def _averages(function: Callable, x: Tensor, weights: Tensor) -> Tensor:
         # Weights that are not square then fit only if they are turned round beforehand.
         if _reads_columns(function, x, weights):
             complain(m.weighted_avg.TRANSPOSED)
+        if _exchanges_factors(function):
+            complain(m.weighted_avg.EXCHANGED)
         raise
 
 
 def _reads_columns(function: Callable, x: Tensor, weights: Tensor) -> bool:
     with suppress(Exception):
         return torch.allclose(function(x, weights.mT.contiguous()), weights @ x)
+    return False
+
+
+def _exchanges_factors(function: Callable) -> bool:
+    x, weights = torch.tensor([[[1.0, 2.0], [3.0, 5.0]]]), torch.tensor([[[0.25, 0.75], [0.5, 0.5]]])
+    with suppress(Exception):
+        return torch.allclose(function(x.clone(), weights.clone()), x @ weights)
     return False
 
 
@@ -51,7 +60,7 @@ def _expect_averages(function: Callable) -> None:
 
 @visible(
     "the example of the text, and two sequences by hand",
-    graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def weighted_avg(function: Callable) -> None:
     """Values by hand."""
@@ -60,7 +69,7 @@ def weighted_avg(function: Callable) -> None:
 
 @visible(
     "the example of the text, two sequences by hand, one einsum, and other numbers of dimensions",
-    graded="other cases, loops, inputs unchanged, gradients, dtypes and devices",
+    graded="other cases, large numbers, loops, inputs unchanged, gradients, dtypes and devices",
 )
 def weighted_avg_einsum(function: Callable) -> None:
     """Values by hand, and with an einsum; then the same in two dimensions and in four."""
@@ -78,9 +87,12 @@ def weighted_avg_einsum(function: Callable) -> None:
             expect_close(averaged, averages.expand(*leading, 2, 2), "the average", asked=asked)
 
 
-@visible("four positions, width 2, by hand", graded="other cases, loops and errors")
+@visible(
+    "widths 1, 2 and 3 by hand, one that is wider than there are positions, and the error for 0",
+    graded="other cases and loops",
+)
 def window_weights(function: Callable) -> None:
-    """The matrix in the text."""
+    """The matrices in the text, a width larger than `n`, and one that is too small."""
     half, third = 1 / 2, 1 / 3
     expected = torch.tensor([[1.0, 0, 0, 0], [half, half, 0, 0], [0, half, half, 0], [0, 0, half, half]])
     wrong = {
@@ -103,3 +115,15 @@ def window_weights(function: Callable) -> None:
     }
     mistakes = {mistake: lambda rows=rows: torch.tensor(rows) for mistake, rows in wrong.items()}
     expect_close(call(function, 4, 2), expected, "window_weights(4, 2)", mistakes, torch.float32)
+    threes = [
+        [1.0, 0, 0, 0, 0],
+        [half, half, 0, 0, 0],
+        [third] * 3 + [0, 0],
+        [0] + [third] * 3 + [0],
+        [0, 0] + [third] * 3,
+    ]
+    with naming(m.window_weights.WIDTH_2):
+        expect_close(call(function, 5, 3), torch.tensor(threes), "window_weights(5, 3)", dtype=torch.float32)
+    expect_close(call(function, 5, 1), torch.eye(5), "window_weights(5, 1)", dtype=torch.float32)
+    expect_close(call(function, 2, 3), expected[:2, :2], "window_weights(2, 3)", dtype=torch.float32)
+    expect_raises(ValueError, lambda: function(4, 0), "window_weights(4, 0)")

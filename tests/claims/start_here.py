@@ -44,6 +44,11 @@ def became(outputs: dict[str, str], cell: str) -> dict[tuple[str, str], tuple[in
     return {(role, meaning): (int(changed), int(tried)) for role, changed, tried, meaning in found}
 
 
+def stayed(outputs: dict[str, str], cell: str) -> list[tuple[str, int]]:
+    """Which meaning stayed in each direction, and in how many, line by line."""
+    return [(kind, int(n)) for n, kind in re.findall(r"(\d+)(?: of \d+)? stay a (\w+)", outputs[cell])]
+
+
 def meanings_stay(outputs: dict[str, str]) -> bool:
     return all("goal" in first and "gate" in second for first, second in sentences(outputs, "exchange-control"))
 
@@ -177,6 +182,45 @@ CLAIMS = [
     ),
     Claim(
         "all-reading",
+        "578 of 600 goals and 562 of 600 gates",
+        lambda o: stayed(o, "all-foreign") == [("goal", 578), ("gate", 562)],
+    ),
+    Claim(
+        "all-others-reading",
+        "436 against 408; and the other way, 193 against 133",
+        lambda o: stayed(o, "all-run") == [("goal", 436), ("gate", 193)],
+    ),
+    Claim(
+        "all-words-reading",
+        "settles as much in all, and more evenly",
+        lambda o: (
+            sum(became(o, "all-words")["the word itself", kind][0] for kind in ("bat", "racket")) / 512 > 0.42
+            and sum(became(o, "all-run")["the word itself", kind][0] for kind in ("goal", "gate")) / 1250 < 0.45
+        ),
+    ),
+    Claim(
+        "all-words-reading",
+        "123 of 256 rackets bats, and 98 of 256 bats rackets",
+        lambda o: (
+            [became(o, "all-words")["the word itself", kind] for kind in ("bat", "racket")] == [(123, 256), (98, 256)]
+        ),
+    ),
+    Claim(
+        "all-words-reading",
+        "106 of 441 trains become tracks, 11 of 441 tracks trains; and the preposition's vector does more, "
+        "153 one way, and none the other",
+        lambda o: (
+            [became(o, "all-words")["the word itself", kind] for kind in ("track", "train")] == [(106, 441), (11, 441)]
+            and [became(o, "all-words")["the preposition", kind][0] for kind in ("track", "train")] == [153, 0]
+        ),
+    ),
+    Claim(
+        "all-words-reading",
+        "In twenty of the twenty-one sentences with a track it is *auf*",
+        lambda _: sum(" auf " in s.text for s in ambiguous("Bahn")[21:]) == 20,
+    ),
+    Claim(
+        "all-words-reading",
         "In the fifty sentences it stands in several places",
         lambda o: o["same-place"].splitlines()[0].count(",") > 1,
     ),

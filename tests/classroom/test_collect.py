@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from autograder import cli
 from autograder.course import collect as module
-from autograder.course.collect import _files, collect, match_chapter, strays
+from autograder.course.collect import _files, _time_in, collect, match_chapter, strays
 from autograder.course.curriculum import CourseError
 from autograder.course.owner import NOTE, readings
 
@@ -152,6 +152,20 @@ def test_earlier_hand_ins_are_kept(course, inbox):
     inbox(course, {name: notebook("3")})
     kept = sorted(inbox.submitted.parent.glob("earlier/ada/01_numbers/*"))
     assert [path.read_bytes() for path in kept] == [notebook("1"), notebook("2")]
+
+
+def test_of_the_same_notebook_the_first_time_that_is_known_counts(course, inbox, tmp_path):
+    def collected(month: int) -> datetime | None:
+        with zipfile.ZipFile(tmp_path / "in.zip", "w") as download:
+            download.writestr(zipfile.ZipInfo(LAYOUTS["nbgrader"], (2026, month, 1, 12, 0, 0)), notebook())
+        [taken], _ = collect(tmp_path / "in.zip", inbox.submitted, course.chapters)
+        return taken.handed_in_at
+
+    inbox(course, {LAYOUTS["nbgrader"]: notebook()})
+    time_of_it = inbox.submitted / "ada/01_numbers/timestamp.txt"
+    time_of_it.unlink()  # as after a download that says no time
+    assert collected(5).month == collected(6).month == 5
+    assert time_of_it.read_text().startswith("2026-05-01")
 
 
 def test_of_two_copies_the_later_one_counts_and_the_other_is_kept_and_named(course, inbox):
@@ -308,23 +322,55 @@ def test_a_number_of_the_gradebook_decides_whatever_the_name(course, inbox):
     assert marks(inbox.submitted) == {"ada": {"Ada's"}, "eve": {"Eve's"}}
 
 
-def test_the_name_of_a_group_replaces_nothing_that_came_by_another_number(course, inbox):
-    """Whoever is called like a group is not the group: not after it, and not beside one of it."""
-    groups = {"Team 7": ["ada", "ben"]}
-    for name, again in ((moodle, ()), (canvas, (991,))):
-        team, eve, hers = (
-            name(called, number, *again, "x.ipynb")
-            for called, number in (("Team 7", 900), ("Team 7", 666), ("Ada Lovelace", 77))
-        )
-        inbox(course, {team: notebook("the team's")}, groups=groups)
-        taken, left = inbox(course, {eve: notebook("Eve's")}, groups=groups)
-        assert taken == {} and "by another number before" in left[eve]
-        assert marks(inbox.submitted) == {"ada": {"the team's"}, "ben": {"the team's"}}
-        assert inbox(course, {team: notebook("again")}, groups=groups)[1] == {}
-        shutil.rmtree(inbox.submitted)
-        taken, left = inbox(course, {hers: notebook("Ada's"), eve: notebook("Eve's")}, groups=groups, known=ADA)
-        assert marks(inbox.submitted) == {"ada": {"Ada's"}} and "by a name alone" in left[eve]
-        shutil.rmtree(inbox.submitted)
+@pytest.mark.parametrize("first", ["the team", "Eve"])
+def test_whoever_is_called_like_a_group_is_not_the_group(course, inbox, first):
+    """Not before it, not after it, not in one download with it, and not beside one of it; a number of it decides."""
+    groups, known = {"Team 7": ["ada", "ben"]}, [*ADA, ("900", "ben"), *EVE]
+    team, evil, hers = (
+        canvas(called, number, 991, "x.ipynb")
+        for called, number in (("Team 7", 900), ("Team 7", 666), ("Lovelace, Ada", 77))
+    )
+    files = {team: notebook("the team's"), evil: notebook("Eve's")}
+    for name in [team, evil] if first == "the team" else [evil, team]:
+        taken, left = inbox(course, {name: files[name]}, groups=groups, known=known)
+        assert not taken if name == evil else set(taken) == {("ada", "01_numbers"), ("ben", "01_numbers")}
+        assert name != evil or "the number of none of it: put the line team7_666,STUDENT" in left[evil]
+    assert marks(inbox.submitted) == {"ada": {"the team's"}, "ben": {"the team's"}}
+    assert list(inbox(course, files, groups=groups, known=known)[1]) == [evil]
+    shutil.rmtree(inbox.submitted)
+    inbox(course, {hers: notebook("Ada's"), evil: notebook("Eve's")}, groups=groups, known=known)
+    assert marks(inbox.submitted) == {"ada": {"Ada's"}}
+
+
+def test_a_group_whose_numbers_nobody_knows_is_named_with_what_to_type_and_that_helps(course, inbox):
+    said = {"Team 7_900": moodle("Team 7", 900, "x.ipynb"), "team7_900": canvas("Team 7", 900, 991, "x.ipynb")}
+    for label, file in said.items():
+        taken, left = inbox(course, {file: notebook("the team's")}, groups={"Team 7": ["ada"]})
+        assert taken == {} and f"put the line {label},STUDENT" in left[file]
+        taken, left = inbox(course, {file: notebook("the team's")}, groups={label: ["ada", "ben"]})
+        assert {student for student, _ in taken} == {"ada", "ben"} and left == {}
+
+
+def test_the_very_same_file_counts_from_the_earlier_of_its_times(course, tmp_path):
+    """And that time is shown, whichever download is collected first; another file in between has its own."""
+    submitted = tmp_path / "classroom/submitted"
+    stamp = submitted / "ada/01_numbers/timestamp.txt"
+
+    def collected(mark: str, *when: int) -> tuple[str, str]:
+        (tmp_path / "in.zip").write_bytes(archive((*when, 0, 0, 0), **{"ada/x.ipynb": notebook(mark)}))
+        [one], _ = collect(tmp_path / "in.zip", submitted, course.chapters)
+        text = stamp.read_text() if stamp.exists() else ""
+        assert (f"{one.handed_in_at:%Y-%m-%d %H:%M:%S} UTC\n" if one.handed_in_at else "") == text
+        there = f"{_time_in(text.strip()).astimezone():%m-%d}" if text else ""
+        return one.how, there
+
+    assert collected("1", 1980, 1, 1) == ("new", "")
+    assert collected("1", 2026, 3, 9) == ("unchanged", "03-09")
+    assert collected("1", 1980, 1, 1) == ("unchanged", "03-09")
+    assert collected("1", 2026, 3, 5) == ("unchanged", "03-05")
+    assert collected("1", 2026, 3, 7) == ("unchanged", "03-05")
+    assert collected("2", 2026, 3, 7) == ("replaces an earlier one", "03-07")
+    assert collected("1", 2026, 3, 8) == ("replaces an earlier one", "03-08")
 
 
 def test_a_number_of_one_assignment_that_is_by_chance_somebodys_is_not_theirs(course, inbox):

@@ -30,6 +30,11 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli.app, [str(a) for a in arguments], env={"COLUMNS": "200"})
 
 
+def full(*_):
+    """A disk without room: what is raised names no file."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def edit(path: Path, change) -> None:
     notebook = json.loads(path.read_text())
     change([cell for cell in notebook["cells"] if cell["cell_type"] == "code"])
@@ -69,6 +74,7 @@ def test_damage_and_an_odd_order_are_noted_and_mended_if_asked(own):
     assert "out of order" in shown and "`double_check` is locked" in shown and "1 answer was not run" in shown
     shown = run("hand-in", "01", "--repair").output
     assert "mended" in shown and "not intact" not in shown
+    assert "out of order" in shown and "1 answer was not run" in shown  # what the notebook said of that is kept
 
 
 def test_an_exercise_without_an_answer_is_named(own):
@@ -88,6 +94,11 @@ def test_what_cannot_be_packed_is_told_in_one_line(course, own, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(packing, "grade_job", grade_slowly)
         assert "changed while it was checked" in str(run("hand-in", "01", "--name", "Ada").exception)
+    with monkeypatch.context() as patch:
+        patch.setattr("autograder.course.files.os.replace", full)
+        told = str(run("hand-in", "01", "--name", "Ada").exception)
+        assert "No space left on device: " in told and told.endswith(".zip")
+    (course.root / "handed-in").rmdir()
     path.write_text("{ broken")
     assert "check --repair 01" in str(run("hand-in", "01", "--name", "Ada").exception)
     assert "cannot be the name" in str(run("hand-in", "01", "--name", "../Ada").exception)
@@ -142,10 +153,6 @@ def test_repair_on_a_full_disk_is_one_line_and_changes_nothing(own, monkeypatch)
     path = own(**RIGHT)
     edit(path, lambda cells: cells[2].update(source="assert True"))
     before = path.read_bytes()
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     monkeypatch.setattr("autograder.course.files.os.replace", full)
     told = str(run("check", "01", "--repair").exception)
     assert "No space left on device; nothing was changed" in told

@@ -12,6 +12,7 @@ import torch
 from conftest import LIMITS
 from unprotected import happens
 
+import checks
 from autograder.checks import expect_no_python_loop
 from autograder.isolation import sandbox as sandboxes
 from autograder.isolation.sandbox import Sandbox, SandboxError
@@ -121,6 +122,27 @@ def test_a_check_that_raises_for_the_reference_too_costs_nobody(sandbox, check, 
         assert first(graded).status == "course fault", first(graded)
         assert told in first(graded).message
         assert graded.items[1].status == "passed"
+
+
+@pytest.mark.parametrize(
+    "package, text, told",
+    [
+        ("misspelt", "def check(double):\n    if True print(1)", "misspelt/hidden.py, line 2: SyntaxError"),
+        ("keyless", "numbers = {}['six']\ndef check(double): pass", "keyless/hidden.py, line 1: KeyError: 'six'"),
+        ("nameless", "def check(double):\n    undefined", "nameless/hidden.py, line 2: NameError"),
+        ("homeless", "from checks import nowhere", "homeless/hidden.py, line 1: ImportError"),
+    ],
+)
+def test_a_module_of_checks_that_is_at_fault_costs_its_checks_and_nobody(
+    sandbox, tmp_path, monkeypatch, package, text, told
+):
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "hidden.py").write_text(text)
+    monkeypatch.setattr(checks, "__path__", [*checks.__path__, str(tmp_path)])
+    source = source_notebook(double_check=f"from checks.{package}.hidden import check\n\ncheck(double)")
+    graded = grade_notebook(sandbox, submission(source), source)
+    assert first(graded).status == "course fault" and told in first(graded).message, first(graded)
+    assert graded.items[1].status == "passed" and not graded.in_doubt
 
 
 def test_what_a_check_cannot_use_is_the_students_where_the_reference_passes(sandbox):
