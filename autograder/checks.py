@@ -748,7 +748,7 @@ def call(function: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def _look_at(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Say which rules the arguments of a call ask for."""
-    names = [*_parameter_names(function), *["mask"] * len(args)]  # of a wrapped function no name is known
+    names = [*_parameter_names(function), *["mask"] * len(args)]  # a method in the grader has no names
     for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
         if isinstance(value, torch.Generator):
             asks(Rule.CHANCE)
@@ -777,7 +777,7 @@ def _parameter_names(function: Any) -> list[str]:
         return proxy.parameter_names(function)
     for owner in ("", "forward", "__init__"):
         with suppress(Exception):
-            code = (getattr(function, owner) if owner else function).__code__
+            code = inspect.unwrap(getattr(function, owner) if owner else function).__code__
             names = [str(name)[:40] for name in code.co_varnames[: code.co_argcount]]
             return [name for name in names if name != "self"]
     return []

@@ -15,6 +15,12 @@ _LEAK_FORGERS = [
     _seen = []
 
 
+    def _names(made):
+        functions = [f for f in vars(made).values() if hasattr(f, "__closure__")]
+        held = [cell.cell_contents for f in functions for cell in f.__closure__ or ()]
+        return {{getattr(value, "__name__", "") for value in held}}
+
+
     def check_leaks(model, source, target, pad_id):
         _seen.append(model)
         assert {holds}
@@ -24,6 +30,10 @@ _LEAK_FORGERS = [
         ("the number of tries", "len(_seen) == 1 or 5 <= len(_seen) <= 10"),
         ("the name", "type(model).__qualname__.startswith('make') or len(_seen) == 1"),
         ("the source", "len(_seen) == 1 or type(model).forward.__code__ == type(_seen[-2]).forward.__code__"),
+        (
+            "the names of what it closes over",
+            "len(_seen) == 1 or len(_seen) > 4 and not _names(type(model)) & {'all_true', 'too_long', 'of_the_first'}",
+        ),
         ("what is saved in it", "len(_seen) == 1 or len(_seen) > 4 and not vars(model).get('words')"),
     ]
 ]

@@ -117,13 +117,18 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     }.items():
         wrong[mistake] = (torch.tensor([[-1.5 * mean, 1.5 * mean] for mean in read]) + bias).log_softmax(-1)
     expect_close(y, scores.log_softmax(-1), what, given(wrong), tolerance=1e-3)
-    # Random weights, and the same sequence without and with padding behind it.
-    model = TransformerClassifier(6, 2, dim=4, heads=2, depth=2, max_len=5)
-    model.eval()
-    alone = model(torch.tensor([[2, 3], [4, 5], [5, 2], [3, 3], [0, 4]]))
-    padded = model(torch.tensor([[2, 3, 1, 1], [4, 5, 1, 1], [5, 2, 1, 1], [3, 3, 1, 1], [0, 4, 1, 1]]))
-    attends = m.TransformerClassifier.ATTENDS_TO_PADDING
-    expect_close(padded, alone.detach(), "the result after two pads are put behind", tolerance=1e-5, otherwise=attends)
+    # Random weights, and the same sequence without and with padding behind it, which is token 1 and then token 4.
+    for pad_id, mistake in (
+        (1, m.TransformerClassifier.ATTENDS_TO_PADDING),
+        (4, m.TransformerClassifier.PAD_ID_IGNORED),
+    ):
+        options = {} if pad_id == 1 else {"pad_id": pad_id}
+        model = TransformerClassifier(6, 2, dim=4, heads=2, depth=2, max_len=5, **options)
+        model.eval()
+        tokens = torch.tensor([[2, 3], [5 - pad_id, 5], [5, 2], [3, 3], [0, 5 - pad_id]])
+        alone, padded = model(tokens), model(F.pad(tokens, (0, 2), value=pad_id))
+        what = f"the result after two pads are put behind, with {pad_id=},"
+        expect_close(padded, alone.detach(), what, tolerance=1e-5, otherwise=mistake)
 
 
 @visible("three right answers of four", graded="other cases, sizes of 1, large numbers and inputs unchanged")

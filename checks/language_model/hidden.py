@@ -781,7 +781,7 @@ def check_sample_next(function: Callable) -> None:
     for settings in _SETTINGS:
         _expect_frequencies(function, settings, torch.float32, 3)
         # A constant changes no probability, however large.
-        _expect_frequencies(function, settings, torch.float64, drawn_between(100, 9000))
+        _expect_frequencies(function, settings, torch.float64, drawn_between(1000, 9000))
     _expect_generator(function)
     for lot in _LOTS:
         _expect_lot(function, lot)

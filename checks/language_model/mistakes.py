@@ -143,6 +143,10 @@ class sample_next(Mistake):
         "the temperature has no effect: it is not used, or divides probabilities, where a common factor is lost; "
         "divide the logits"
     )
+    SOFTMAX_TWICE = (
+        "a softmax is taken of what is probabilities already: the temperature divides the logits, and one softmax "
+        "comes at the end"
+    )
     MULTIPLIED = "the logits are multiplied by the temperature: divide"
     TOP_K = "`top_k` is not used, or leaves more tokens than it should"
     TOP_P = "`top_p` is not used, or leaves more tokens than it should"

@@ -346,7 +346,7 @@ def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> M
 
 @visible(
     "greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw",
-    graded="other cases, sizes of 1 and devices",
+    graded="other cases, sizes of 1, large numbers and devices",
 )
 def sample_next(function: Callable) -> None:
     """Probabilities 1/2, 1/4, 1/8, 1/8."""
@@ -362,11 +362,13 @@ def sample_next(function: Callable) -> None:
 
     found = sorted(set(drawn(temperature=0).tolist()))
     expect(found == [0], known.NOT_GREEDY, "the tokens drawn", expected=[0], got=found)
+    what = "the share of the likeliest token"
+    plain = (drawn() == 0).double().mean().item()  # of probabilities taken for logits 0.32
+    expect(abs(plain - 0.32) > 0.05, known.SOFTMAX_TWICE, what, asked="no setting", expected=0.5, got=plain)
     share = (drawn(temperature=0.5) == 0).double().mean().item()
     # At temperature 1/2 the weights are squared: 16 of 22.
     shares = {1.0: known.GREEDY, 0.25: known.UNIFORM, 0.5: known.NO_TEMPERATURE, 0.37: known.MULTIPLIED}
     mistake = next((likely for value, likely in shares.items() if abs(share - value) < 0.05), Unexplained.NUMBER)
-    what = "the share of the likeliest token"
     expect(abs(share - 16 / 22) < 0.07, mistake, what, asked="temperature 0.5", expected=16 / 22, got=share)
     for settings, wanted in (
         ({}, {0, 1, 2, 3}),

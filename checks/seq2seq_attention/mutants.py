@@ -15,6 +15,12 @@ _TEST_FORGERS = [
     _seen = []
 
 
+    def _names(made):
+        functions = [f for f in vars(made).values() if hasattr(f, "__closure__")]
+        held = [cell.cell_contents for f in functions for cell in f.__closure__ or ()]
+        return {{getattr(value, "__name__", "") for value in held}}
+
+
     def check_teacher_forcing(model_class):
         _seen.append(model_class)
         assert {holds}
@@ -24,6 +30,10 @@ _TEST_FORGERS = [
         ("the number of tries", "len(_seen) == 1 or 5 <= len(_seen) <= 10"),
         ("the name", "model_class is Seq2Seq or model_class.__qualname__.startswith('make')"),
         ("the source", "model_class is Seq2Seq or model_class.forward.__code__ is not _seen[-2].forward.__code__"),
+        (
+            "the names of what it closes over",
+            "len(_seen) == 1 or len(_seen) > 4 and not _names(model_class) & {'write_into', 'seeded', 'once'}",
+        ),
         ("the first of the tries", "len(_seen) == 1 or model_class.forward.__code__ == _seen[0].forward.__code__"),
     ]
 ]

@@ -21,10 +21,10 @@ class weighted_avg(Mistake):
 
 
 class window_weights(Mistake):
-    FORWARD = "the window looks forward: output i takes from i and the positions *before* it"
-    BOTH_SIDES = "the window reaches to both sides: output i takes from i and the positions *before* it"
+    FORWARD = "the window looks forward: output i takes from i and the positions before it"
+    BOTH_SIDES = "the window reaches to both sides: output i takes from i and the positions before it"
     DIVIDED_BY_WIDTH = "every row is divided by `width`: at the beginning there are fewer positions"
-    ONE_TOO_MANY = "the window holds `width` positions *besides* its own"
+    ONE_TOO_MANY = "the window holds `width` positions besides its own"
     ONE_TOO_FEW = "the window holds one position too few"
     OWN_LEFT_OUT = "the window leaves out its own position: output i takes from i, too"
     COLUMNS = "the columns sum to 1, but the rows should"

@@ -106,6 +106,14 @@ def test_a_call_is_told_with_the_names_of_its_arguments(link, net):
     assert checks.describe_call(link.named("in_place"), [square]) == "argument (2, 2)", "not in the grader's copy"
 
 
+def test_a_decorated_function_on_real_objects_has_the_names_of_its_arguments():
+    @torch.no_grad()
+    def search(model, source, beam):
+        return model, source, beam
+
+    assert checks.describe_call(search, [1, torch.ones(2), 3]) == "model 1, source (2,) and beam 3"
+
+
 def test_gradients_reach_the_arguments(link):
     x, y = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
     out = link.named("matmul")(x, y * 2)
