@@ -364,7 +364,7 @@ def sample_next(function: Callable) -> None:
     expect(found == [0], known.NOT_GREEDY, "the tokens drawn", expected=[0], got=found)
     what = "the share of the likeliest token"
     plain = (drawn() == 0).double().mean().item()  # of probabilities taken for logits 0.32
-    expect(abs(plain - 0.32) > 0.05, known.SOFTMAX_TWICE, what, asked="no setting", expected=0.5, got=plain)
+    expect(abs(plain - 0.32) > 0.035, known.SOFTMAX_TWICE, what, asked="no setting", expected=0.5, got=plain)
     share = (drawn(temperature=0.5) == 0).double().mean().item()
     # At temperature 1/2 the weights are squared: 16 of 22.
     shares = {1.0: known.GREEDY, 0.25: known.UNIFORM, 0.5: known.NO_TEMPERATURE, 0.37: known.MULTIPLIED}

@@ -58,7 +58,7 @@ def check_batch_dot(function: Callable) -> None:
         *((2, draw_size(), 3), (draw_size(), 2, 3), (2, 3, draw_size()), (_middle(), 9, _middle())),
         tuple(draw_size(1, 3) for _ in range(draw_size(6, 8))),
     ]
-    times = 2.0 ** draw_size(0, 12)
+    times = 2.0 ** draw_size(2, 12)
     for graph in (True, False):  # the same sizes again, with other numbers
         tables = [{"a": randn(*s), "b": randn(*s)} for s in _DOT_SIZES]
         # Small numbers where many are added up.
@@ -89,7 +89,7 @@ def check_pairwise_dots(function: Callable) -> None:
     long = [(2, draw_size(), 3, 4), (2, 3, draw_size(), 4), (2, 3, 4, draw_size()), (draw_size(), 2, 3, 2)]
     long += [tuple(draw_size(7, 20) for _ in range(4)), (2, _middle(), 3, _middle()), (_middle(), 2, _middle(), 3)]
     squeezed = {m.pairwise_dots.SQUEEZED: lambda x, y: (x @ y.mT).squeeze()}
-    times = 2.0 ** draw_size(0, 12)
+    times = 2.0 ** draw_size(2, 12)
     for graph in (True, False):  # the same sizes again, with other numbers
         cases = [{"x": randn(b, n, d), "y": randn(b, m, d)} for b, n, m, d in _PAIR_SIZES]
         cases += [{"x": 0.1 * randn(b, n, d), "y": 0.1 * randn(b, m, d)} for b, n, m, d in long]

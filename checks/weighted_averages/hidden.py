@@ -61,7 +61,7 @@ def _check_values(function: Callable) -> None:
         m.weighted_avg.TRANSPOSED: lambda x, w: w.mT @ x,  # turned round where the sizes allow it
         m.weighted_avg.NORMALISED_AGAIN: lambda x, w: (w / w.sum(-1, keepdim=True)) @ x,
     }
-    times = 2.0 ** draw_size(0, 12)
+    times = 2.0 ** draw_size(2, 12)
     for graph in (True, False):  # the same sizes again, with other numbers
         cases = [_inputs(sizes) for sizes in _SIZES]
         cases.append({"x": cases[1]["x"], "weights": 2 * cases[1]["weights"]})

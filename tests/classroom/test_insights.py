@@ -49,7 +49,7 @@ class _Tags(HTMLParser):
 
 def test_a_class_on_one_page(sandboxed, course, hand_in):
     hand_in("ada", "01_numbers", double="return 6  # by Ada", halve="return x / 2", why="Because.")
-    hand_in("ben", "01_numbers", double="return 6", halve=f"raise ValueError('''{EVIL}''')")
+    hand_in("ben", "01_numbers", double="return 6", halve=f"return open('''{EVIL}''')")
     hand_in("<i>cem", "01_numbers", double="return 2 * x", halve="return x / 2")
     hand_in("ada", "02_words", shout="return text.upper()")
     told = run("grade", "--workers", 1).splitlines()[-1]
