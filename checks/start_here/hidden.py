@@ -87,7 +87,7 @@ def _pair_oracle(x: Tensor, y: Tensor) -> Tensor:
 def check_pairwise_dots(function: Callable) -> None:
     """Values, of long vectors and sequences, large batches and large numbers too; no loop, and no einsum."""
     long = [(2, draw_size(), 3, 4), (2, 3, draw_size(), 4), (2, 3, 4, draw_size()), (draw_size(), 2, 3, 2)]
-    long += [tuple(draw_size(7, 20) for _ in range(4)), (2, _middle(), 3, _middle()), (_middle(), 2, _middle(), 3)]
+    long += [tuple(draw_size(10, 20) for _ in range(4)), (2, _middle(), 3, _middle()), (_middle(), 2, _middle(), 3)]
     squeezed = {m.pairwise_dots.SQUEEZED: lambda x, y: (x @ y.mT).squeeze()}
     times = 2.0 ** draw_size(2, 12)
     for graph in (True, False):  # the same sizes again, with other numbers

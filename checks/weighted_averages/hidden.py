@@ -56,7 +56,7 @@ def _inputs(sizes: tuple[int, int, int, int]) -> dict[str, Tensor]:
 def _check_values(function: Callable) -> None:
     # Weights that sum to 2 show code that normalizes what it should take as it is.
     long = [(2, 3, draw_size(), 4), (2, draw_size(), 3, 2), (2, 3, 4, draw_size()), (draw_size(), 2, 3, 2)]
-    long += [tuple(draw_size(7, 20) for _ in range(4)), (2, _middle(), 3, _middle()), (_middle(), 2, _middle(), 3)]
+    long += [tuple(draw_size(10, 20) for _ in range(4)), (2, _middle(), 3, _middle()), (_middle(), 2, _middle(), 3)]
     mistakes = {
         m.weighted_avg.TRANSPOSED: lambda x, w: w.mT @ x,  # turned round where the sizes allow it
         m.weighted_avg.NORMALISED_AGAIN: lambda x, w: (w / w.sum(-1, keepdim=True)) @ x,
