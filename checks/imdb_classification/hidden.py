@@ -209,7 +209,7 @@ def check_classifier(cls: Callable) -> None:
     """Parameters, values, padding, length, dropout, gradients."""
     num_tokens, num_classes, depth, max_len = draw_sizes((30, 90), (5, 12), (4, 7), (20, 60))
     drawn = [((num_tokens, num_classes, 8, 2, depth, max_len), 1)]
-    num_tokens, max_len, pad_id = draw_sizes((100, 400), (100, 600), (2, 90))
+    num_tokens, max_len, pad_id = draw_sizes((100, 400), (520, 600), (2, 90))
     drawn.append(((num_tokens, 2, 6, 3, 1, max_len), pad_id))
     for sizes, pad in [*_MODELS, *drawn]:
         num_tokens, _, dim, heads, depth, max_len = sizes
