@@ -367,6 +367,7 @@ def check_query_key_weights_masked(function: Callable) -> None:
     long = {**_queries_keys(((2,), 3, keys, 4)), "mask": rand_mask(2, 1, keys)}
     expect_matches(function, _weights, [long], name="the weight matrix of many keys", gradients=False)
     between = [{**_queries_keys(sizes), "mask": mask} for sizes, mask in _masked_between()]
+    between.append({**_queries_keys(((2,), 3, 4, draw_size(300, 600))), "mask": rand_mask(3, 4)})
     expect_matches(function, _weights, between, name="the weight matrix", gradients=False, tolerance=2e-5)
     # Scores of -1e5 for the allowed keys, exact in every dtype that is tried.
     low = {"queries": torch.full((2, 3, 4), -200.0), "keys": torch.full((2, 5, 4), 250.0) + randint(0, 3, (2, 5, 1))}
