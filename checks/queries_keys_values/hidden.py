@@ -297,7 +297,7 @@ def _loop_padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
 
 def check_causal_mask(function: Callable) -> None:
     """Shape, dtype and values, for several lengths."""
-    for n in (5, *range(1, 25), drawn_wide(25, 160), drawn_wide(161, 600)):
+    for n in (5, *range(1, 25), drawn_wide(25, 160), drawn_wide(161, 500), draw_size(520, 600)):
         positions = torch.arange(n)
         expected = positions.unsqueeze(1) >= positions
         with torch.set_grad_enabled(n % 2 == 1):
