@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ from autograder.checks import (
     unchanged,
 )
 from autograder.checks import draw_size as drawn
+from autograder.mistakes import Mistake
 from checks.chance import drawn_between, likely_counts
 from checks.formulas import linear
 from checks.seq2seq_attention import mistakes as m
@@ -68,6 +69,16 @@ class _Joined:
 
 def _join(results: tuple[Tensor, ...]) -> Tensor:
     return torch.cat([result.flatten() for result in results])
+
+
+def _expect_rows_learned(module: nn.Module, inputs: Sequence[Any], results: int, mistake: Mistake) -> None:
+    """The vector of each token gets a gradient, where every token of the vocabulary is read."""
+    module.zero_grad()
+    with torch.enable_grad():
+        _join(several(call(module, *inputs), results)[:2]).square().sum().backward()
+    gradient = named_parameters(module)["embedding.weight"].grad
+    still = [] if gradient is None else [row for row, of_row in enumerate(gradient) if not of_row.any()]
+    expect(len(still) != 1, mistake, "the gradient of the token's vector", asked=f"token {still[:1]}", got="0")
 
 
 def _as(dtype: torch.dtype, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -133,6 +144,8 @@ def check_encoder(cls: Callable) -> None:
             expect_close(hidden, right[1], "the first state", None, dtype, asked=asked)
     sizes = (9, 4, 3, 5)
     module, state = build(lambda: cls(*sizes, 0.0), encoder_shapes(*sizes))
+    every = torch.randperm(9)[None]
+    _expect_rows_learned(module, [every, torch.tensor([9])], 2, m.GRUEncoder.PADDING_ROW)
     tokens, lengths = _sentences(9, 3, 5)
     expect_parameter_gradients(_Joined(module, 2), lambda s, *i: _join(_encode(s, *i)), state, [tokens, lengths])
     _expect_encoder_dropout(cls, sizes)
@@ -320,6 +333,8 @@ def check_decoder(cls: Callable) -> None:
             module, state = _decoder(cls, sizes, dtype=dtype)
             _expect_step(module, state, _as(dtype, _decoder_inputs(sizes, batch, length)), dtype)
     sizes = (9, 3, 2, 4)
+    every = _decoder_inputs(sizes, 9, 5) | {"token": torch.randperm(9)}
+    _expect_rows_learned(_decoder(cls, sizes)[0], list(every.values()), 3, m.GRUDecoder.PADDING_ROW)
     _expect_decoder_gradients(*_decoder(cls, sizes), _decoder_inputs(sizes, 3, 5))
     _expect_decoder_dropout(cls, sizes)
 
@@ -368,11 +383,18 @@ def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     blank = _step(state, weights, token, before, outputs, blank=True)
     logits, hidden, _ = several(call(module, *inputs.values()), 3)
     asked = "dropout 1.0, while training"
-    none = {m.GRUDecoder.NO_DROPOUT: lambda: right[1]}
-    expect_close(hidden, blank[1], "the new state", none, asked=asked)
+    no_input = before.new_zeros(len(token), sizes[1] + outputs.shape[-1])
+    wrong = {
+        m.GRUDecoder.NO_DROPOUT: lambda: right[1],
+        m.GRUDecoder.DROPOUT_ON_MORE: lambda: _gru_step(state, "gru", "", no_input, before),
+    }
+    expect_close(hidden, blank[1], "the new state", wrong, asked=asked)
     parts = [blank[1], torch.einsum("bm,bmd->bd", weights, outputs), state["embedding.weight"][token]]
-    undropped = {m.GRUDecoder.VECTOR_BEFORE_DROPOUT: lambda: linear(state, "fc", torch.cat(parts, dim=-1))}
-    expect_close(logits, blank[0], "the logits", undropped, asked=asked)
+    wrong = {
+        m.GRUDecoder.VECTOR_BEFORE_DROPOUT: lambda: linear(state, "fc", torch.cat(parts, dim=-1)),
+        m.GRUDecoder.DROPOUT_ON_MORE: lambda: state["fc.bias"].expand_as(blank[0]),
+    }
+    expect_close(logits, blank[0], "the logits", wrong, asked=asked)
     module, state = _decoder(cls, sizes, 0.5)
     right = _step(state, weights, token, before, outputs)
     expect_same_in_eval(module, list(inputs.values()), "GRUDecoder", right[0])
