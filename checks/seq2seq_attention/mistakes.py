@@ -46,7 +46,7 @@ class GRUEncoder(Mistake):
     DIMENSION_TOO_MANY = "there is one dimension too many: the decoder wants (B, decoder_hidden)"
     NO_DROPOUT = "`dropout` has no effect: the token vectors should pass through it"
     DROPOUT_ON_OUTPUTS = "the dropout acts on the outputs: it belongs on the token vectors"
-    PADDING_ROW = "`embedding` has a `padding_idx`, so that one token's vector is never learned: a token may have any number"
+    PADDING_ROW = "`embedding` has a `padding_idx`, so that one vector never learns: a token may have any number"
 
 
 class AdditiveAttention(Mistake):
@@ -119,7 +119,7 @@ class GRUDecoder(Mistake):
     NO_DROPOUT = "`dropout` has no effect: the token vector should pass through it"
     VECTOR_BEFORE_DROPOUT = "`fc` sees the token vector before the dropout"
     DROPOUT_ON_MORE = "the dropout acts on more than the token vector: the context and the states go on as they are"
-    PADDING_ROW = "`embedding` has a `padding_idx`, so that one token's vector is never learned: a token may have any number"
+    PADDING_ROW = "`embedding` has a `padding_idx`, so that one vector never learns: a token may have any number"
     WEIGHTS_CUT_OFF = "the weights are cut off from the graph, so that the attention never learns"
 
 
