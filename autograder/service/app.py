@@ -211,6 +211,12 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
                     headers.setdefault("Strict-Transport-Security", "max-age=31536000")
             await send(message)
 
-        await app(scope, receive, with_headers if scope["type"] == "http" else send)
+        if scope["type"] != "http":
+            return await app(scope, receive, send)
+        # Two words on where the body ends: a proxy in front may believe the other one.
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            error = {"error": "the request says in two ways how long it is"}
+            return await JSONResponse(error, 400, {"Connection": "close"})(scope, receive, with_headers)
+        return await app(scope, receive, with_headers)
 
     return wrapped

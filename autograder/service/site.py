@@ -23,7 +23,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy import Engine
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -60,6 +60,7 @@ _WRITTEN = {
 _MOST_SHOWN = 100  # of a student's hand-ins
 _MOST_STUCK = 8
 _LONGEST_FORM = 10_000
+_SECONDS_FOR_A_FORM = 20
 _MINUTES_TO_SIGN_IN = 10
 _SECONDS_FRESH = 2  # so old may be what instructors see
 _SECONDS_TO_GIVE_BACK = 900
@@ -313,13 +314,19 @@ async def _form(request: Request) -> dict[str, str]:
     """The fields of a form.
 
     Raises:
-        Refused: it is too long, or none.
+        Refused: it is too long, or none, or does not come to its end.
     """
     content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > _LONGEST_FORM:
-            raise Refused("this form is too long", 413)
+    try:
+        with anyio.fail_after(_SECONDS_FOR_A_FORM):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > _LONGEST_FORM:
+                    raise Refused("this form is too long", 413)
+    except TimeoutError:
+        raise Refused("this form did not come to its end: try again", 408) from None
+    except ClientDisconnect:
+        raise Refused("the connection was lost", 400) from None
     try:
         fields = parse_qs(content.decode(), max_num_fields=20)
     except ValueError:

@@ -1,9 +1,11 @@
 """The server's pages: whose they are, what they hold, what a form can do, how they are read."""
 
+import contextlib
 import io
 import os
 import re
 import shutil
+import socket
 import threading
 import time
 import zipfile
@@ -17,7 +19,7 @@ import uvicorn
 from serving import HALF, RIGHT, run, set_up
 from starlette.testclient import TestClient
 
-from autograder.service import people
+from autograder.service import connections, people, site
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 HOSTILE = "</pre><script>document.title='acted'</script><img src=x onerror=alert(1)>"
@@ -309,7 +311,7 @@ in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: 
 @pytest.fixture
 def address(room):
     """The pages, where a browser reaches them."""
-    options = {"log_level": "warning", "port": 0, "lifespan": "off"}
+    options = {"log_level": "warning", "port": 0, "lifespan": "off", "http": connections.Connection}
     server = uvicorn.Server(uvicorn.Config(room.client.app, **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -318,6 +320,41 @@ def address(room):
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
     server.should_exit = True
     thread.join(10)
+
+
+def _talk(address: str, *sent: str, seconds: float = 10) -> bytes:
+    """Send pieces of a request, one each half second, and read until the server closes."""
+    host, port = address.removeprefix("http://").strip("/").split(":")
+    with socket.create_connection((host, int(port)), timeout=seconds) as connection:
+        for number, piece in enumerate(sent):
+            time.sleep(0.5 * bool(number))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(piece.encode())
+        told = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := connection.recv(1 << 16):
+                told += piece
+    return told
+
+
+def test_a_connection_of_which_nothing_comes_is_closed(room, monkeypatch, request):
+    monkeypatch.setattr(connections, "SECONDS", 0.7)
+    monkeypatch.setattr(site, "_SECONDS_FOR_A_FORM", 0.7)
+    address = request.getfixturevalue("address")
+    assert _talk(address) == b"", "it says nothing"
+    assert _talk(address, "GET / HTTP/1.1\r\nHost: x\r\n", *["A: b\r\n"] * 6) == b"", "its header has no end"
+    unread = "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+    assert b"404 Not Found" in _talk(address, unread, *["x"] * 6), "nobody reads its body"
+    form = "POST /sign-in HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 100\r\n\r\n"
+    assert b"408" in _talk(address, form, *["x"] * 6), "its form has no end"
+
+
+def test_a_request_that_two_servers_would_read_in_two_ways_is_refused(room, address):
+    """A proxy in front that went by the length would take what follows for the body, and this server for a request."""
+    token = f"Host: x\r\nAuthorization: Bearer {room.tokens['ada']}\r\n"
+    two = f"POST /api/hand-ins/01_numbers HTTP/1.1\r\n{token}Content-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n"
+    told = _talk(address, f"{two}0\r\n\r\nGET /api/me HTTP/1.1\r\n{token}\r\n")
+    assert told.count(b"HTTP/1.1 ") == 1 and b"HTTP/1.1 400" in told and b"ada" not in told
 
 
 # The headings of tables that are one word, and stand in several lines.
