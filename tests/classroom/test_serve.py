@@ -539,6 +539,38 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_doubled(room,
     assert len(list((room.course.root / "classroom/received/ada/01_numbers").iterdir())) == 1
 
 
+def test_run_again_after_the_network_failed_it_is_the_same_hand_in(room, sandboxed, own, monkeypatch):
+    """The server had it, every answer was lost, and the student did what the line says: no try is lost to that."""
+    set_up(room.course, "c.Service.tries = 1")
+    own(**RIGHT)
+    (room.course.root / "token.txt").write_text(room.tokens["ada"])
+    ask, sent, server = sending._ask, [], Server(room.course)
+
+    def lossy(address, token, method, path, body=None):
+        told = ask(address, token, method, path, body)
+        if method == "POST":
+            sent.append(told["id"])
+            raise sending._Away("connection reset")
+        return told
+
+    try:
+        hand_in = ("hand-in", "01", "--server", server.url)
+        monkeypatch.setattr(sending, "_PATIENCE", (0, 0, 0))
+        with monkeypatch.context() as patch:
+            patch.setattr(sending, "_ask", lossy)
+            assert "run this again later" in line_of(run(*hand_in))
+        packs = sorted((room.course.root / "handed-in").glob("*.zip"))
+        time.sleep(1.1)  # its name and its manifest would say another time
+        done = run(*hand_in)
+        assert done.exit_code == 0 and f"receipt:  {sent[0]}" in done.output, (done.output, done.exception)
+        assert sorted((room.course.root / "handed-in").glob("*.zip")) == packs and str(packs[0]) in done.output
+        assert "receipt:  " in packs[0].with_suffix(".txt").read_text()
+        assert len(list((room.course.root / "classroom/received/ada/01_numbers").iterdir())) == 1
+        assert "1 time within the last hour" in line_of(run(*hand_in)), "what has a receipt is packed anew"
+    finally:
+        server.stop()
+
+
 def test_whoever_is_refused_reads_why_though_the_body_is_long(room, server):
     host = server.url.removeprefix("http://")
     for size, status in ((10 * 2**20, 401), (100 * 2**20, 413)):
