@@ -245,13 +245,16 @@ def read_manifest(content: bytes, notebook: bytes, name: str, chapter: Chapter) 
     return f"its manifest says: {said}"
 
 
-def hand_in(name: str | None = None, chapter: str | None = None, *, repair: bool = False) -> None:
+def hand_in(
+    name: str | None = None, chapter: str | None = None, *, repair: bool = False, server: str | None = None
+) -> None:
     """Hand in the notebook that this is called from, in one line; the card is the receipt.
 
     Args:
         name: of the student; the one of last time by default.
         chapter: its number; that of the working directory by default.
         repair: first mend what is wrong with the notebook itself.
+        server: the address of the class's server, to send it there; the one in AUTOGRADER_SERVER by default.
     """
     from IPython import get_ipython
     from IPython.display import display
@@ -266,7 +269,7 @@ def hand_in(name: str | None = None, chapter: str | None = None, *, repair: bool
             False,
         )
     else:
-        options = [f"--name={name}"] * bool(name) + ["--repair"] * repair
+        options = [f"--name={name}"] * bool(name) + ["--repair"] * repair + [f"--server={server}"] * bool(server)
         command = [sys.executable, "-c", "from autograder.cli import main; main()", "hand-in", here.folder, *options]
         # A kernel tells what it starts to write in colours; a card shows none.
         environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"} | {"NO_COLOR": "1"}

@@ -165,8 +165,8 @@ def _count_tries(store: Engine, student: str, chapter: Chapter, rules: Rules) ->
     wait = max(1, int((free - state.now()).total_seconds()) + 1)
     at = free.replace(tzinfo=UTC).astimezone()
     raise Refused(
-        f"{chapter.folder} was handed in {len(before)} time{'s' * (len(before) != 1)} within the last hour, and more are "
-        f"not taken: try again after {at:%H:%M:%S} {at.tzname()}",
+        f"{chapter.folder} was handed in {len(before)} time{'s' * (len(before) != 1)} within the last hour, and more "
+        f"are not taken: try again after {at:%H:%M:%S} {at.tzname()}",
         429,
         wait,
     )

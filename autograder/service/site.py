@@ -360,6 +360,7 @@ def _student_page(request: Request, served: Class, person: Person) -> Response:
     due = overview.due_for(served.nbgrader, person.name)
     waiting = any(one.graded_at is None for one in ones)
     told: dict[str, Any] = {"chapters": chapters, "due": due, "waiting": waiting, "rules": served.rules}
+    told["on_hub"] = bool(served.hub)
     return _page(request, served, person, "student.html", script=Markup(_SCRIPT), **told)
 
 

@@ -478,6 +478,9 @@ def test_a_student_hands_in_and_reads_the_verdict(room, server, own):
     told = archive.with_suffix(".txt").read_text()
     assert hashlib.sha256(archive.read_bytes()).hexdigest() in told and "receipt:  " in told
     assert "serves" in line_of(run("serve", "--port", "0")), "a second server is turned away"
+    in_notebook = f"from autograder.course.packing import hand_in\nhand_in(chapter='01', server={server.url!r})"
+    done = subprocess.run([sys.executable, "-c", in_notebook], cwd=room.course.root, capture_output=True, text=True)
+    assert f"by {server.url} from ada" in done.stdout, done
     for token, says in (("wrong", "does not know this token"), ("two words", "holds no token")):
         assert says in line_of(run("hand-in", "01", "--server", server.url, AUTOGRADER_TOKEN=token))
 

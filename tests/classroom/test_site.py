@@ -55,6 +55,7 @@ def test_a_browser_is_signed_in_by_a_cookie_that_nobody_else_can_read(room):
     assert "max-age=31536000" in done.headers["Strict-Transport-Security"]
     page = browser.get("/")
     assert "Your hand-ins" in page.text and "ada" in page.text and room.tokens["ada"] not in page.text
+    assert "autograder hand-in 01 --server ADDRESS" in page.text, "without it nothing is sent"
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "script-src 'sha256-" in policy
     here = TestClient(room.client.app).post("/sign-in", data={"token": room.tokens["ada"]}, headers=SAME)
