@@ -129,6 +129,7 @@ def routes(served: Class) -> list[Route]:
                 "seen": await look_over(),
                 "hours": overview.HOURS,
                 "most": _MOST_STUCK,
+                "titles": {chapter.folder: f"{chapter.number} {chapter.title}" for chapter in served.rules},
                 "script": Markup(_SCRIPT),
             }
             return _page(request, served, person, "class.html", rules=served.rules, **told)
@@ -399,8 +400,8 @@ def _page(
 def _at(when: datetime) -> Markup:
     """A time in UTC by this machine's clock."""
     here = when.replace(tzinfo=UTC).astimezone()
-    return Markup('<time datetime="{}">{}</time>').format(
-        here.isoformat(), f"{here:%Y-%m-%d, %H:%M:%S} {here.tzname()}"
+    return Markup('<time datetime="{}"><span>{}</span> <span>{}</span></time>').format(
+        here.isoformat(), f"{here:%Y-%m-%d,}", f"{here:%H:%M:%S} {here.tzname()}"
     )
 
 
