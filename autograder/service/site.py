@@ -286,12 +286,19 @@ def _is_https(request: Request, served: Class) -> bool:
     return served.secure or request.url.scheme == "https"
 
 
+def _kept_to(request: Request, served: Class) -> str:
+    """How a cookie's name begins that a browser keeps to https, and where it can to this host: no neighbour sets it."""
+    if not _is_https(request, served):
+        return ""
+    return "__Host-" if served.prefix == "/" else "__Secure-"
+
+
 def _cookie_name(request: Request, served: Class) -> str:
-    return f"{'__Secure-' * _is_https(request, served)}autograder-session"
+    return f"{_kept_to(request, served)}autograder-session"
 
 
 def _asked_name(request: Request, served: Class) -> str:
-    return f"{'__Secure-' * _is_https(request, served)}autograder-asked"
+    return f"{_kept_to(request, served)}autograder-asked"
 
 
 def _set_cookie(answer: Response, request: Request, served: Class, name: str, value: str, seconds: int) -> None:

@@ -50,7 +50,7 @@ def test_a_browser_is_signed_in_by_a_cookie_that_nobody_else_can_read(room):
     browser = TestClient(room.client.app, base_url="https://testserver")
     done = browser.post("/sign-in", data={"token": room.tokens["ada"]}, headers=SAME, follow_redirects=False)
     cookie = done.headers["set-cookie"]
-    assert cookie.startswith("__Secure-autograder-session=") and room.tokens["ada"] not in cookie
+    assert cookie.startswith("__Host-autograder-session=") and room.tokens["ada"] not in cookie
     assert {"HttpOnly", "Secure", "SameSite=lax", "Path=/"} <= set(cookie.split("; "))
     assert "max-age=31536000" in done.headers["Strict-Transport-Security"]
     page = browser.get("/")
@@ -58,6 +58,12 @@ def test_a_browser_is_signed_in_by_a_cookie_that_nobody_else_can_read(room):
     assert "autograder hand-in 01 --server ADDRESS" in page.text, "without it nothing is sent"
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "script-src 'sha256-" in policy
+    room.reload(prefix="/services/monday/")  # a path that is not all of the server's
+    within = TestClient(room.client.app, base_url="https://testserver/services/monday/")
+    done = within.post("sign-in", data={"token": room.tokens["ada"]}, headers=SAME, follow_redirects=False)
+    assert done.headers["set-cookie"].startswith("__Secure-autograder-session=")
+    assert "Path=/services/monday/" in done.headers["set-cookie"]
+    room.reload()
     here = TestClient(room.client.app).post("/sign-in", data={"token": room.tokens["ada"]}, headers=SAME)
     assert here.history[0].headers["set-cookie"].startswith("autograder-session=")  # on this machine, without https
 
@@ -180,11 +186,11 @@ def test_a_form_of_another_page_does_nothing(room, teacher):
 
 def test_a_cookie_ends_with_its_session_and_is_nobody_elses_proof(room):
     browser = sign_in(room, room.tokens["ada"])
-    cookie = browser.cookies["__Secure-autograder-session"]
+    cookie = browser.cookies["__Host-autograder-session"]
     page = browser.get("/").text
     assert "Your hand-ins" in page
     browser.post("/sign-out", data={"proof": proof(page)}, headers=SAME)
-    replayed = {"Cookie": f"__Secure-autograder-session={cookie}"}
+    replayed = {"Cookie": f"__Host-autograder-session={cookie}"}
     thief = TestClient(room.client.app, base_url="https://testserver")
     assert thief.get("/", headers=replayed, follow_redirects=False).headers["location"] == "/sign-in"
     # A token is none for the pages, nor a cookie for programs.
@@ -259,10 +265,10 @@ def test_on_a_hub_a_sign_in_is_good_once_and_for_the_browser_that_began_it(room,
     assert other.get(back).status_code == 403, "somebody else's, which has begun one of its own"
     assert mine.get("/oauth_callback?code=c&state=guessed").status_code == 403
     assert shown == []
-    replayed = mine.cookies["__Secure-autograder-asked"]
+    replayed = mine.cookies["__Host-autograder-asked"]
     assert mine.get(back, follow_redirects=False).status_code == 303 and shown == [("c", "verifier")]
     assert "Your hand-ins" in mine.get("/").text
-    again = other.get(back, headers={"Cookie": f"__Secure-autograder-asked={replayed}"}, follow_redirects=False)
+    again = other.get(back, headers={"Cookie": f"__Host-autograder-asked={replayed}"}, follow_redirects=False)
     assert again.status_code == 403 and len(shown) == 1
     assert mine.post("/sign-in", data={"token": room.tokens["ben"]}, headers=SAME).status_code == 404
 
