@@ -55,7 +55,7 @@ def make_app(served: Class) -> ASGIApp:
         try:
             return await take(request)
         except Refused as error:
-            if error.status != 413:
+            if error.status not in (408, 413):
                 await _drain(request)  # whoever is still sending would not read the answer
             raise
 

@@ -19,7 +19,7 @@ import uvicorn
 from serving import HALF, RIGHT, run, set_up
 from starlette.testclient import TestClient
 
-from autograder.service import connections, people, site
+from autograder.service import app, connections, people, site
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 HOSTILE = "</pre><script>document.title='acted'</script><img src=x onerror=alert(1)>"
@@ -354,6 +354,12 @@ def test_a_connection_of_which_nothing_comes_is_closed(room, monkeypatch, reques
     assert b"404 Not Found" in _talk(address, unread, *["x"] * 6), "nobody reads its body"
     form = "POST /sign-in HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 100\r\n\r\n"
     assert b"408" in _talk(address, form, *["x"] * 6), "its form has no end"
+    monkeypatch.setattr(app, "_MOST_SECONDS", 3)
+    token = f"Authorization: Bearer {room.tokens['ada']}\r\n"
+    pack = f"POST /api/hand-ins/01_numbers HTTP/1.1\r\nHost: x\r\n{token}Content-Length: 100\r\n\r\n"
+    began = time.monotonic()
+    assert b"408" in _talk(address, pack, *["x"] * 6), "its pack has no end"
+    assert time.monotonic() - began < 5.5, "and the rest of it is not waited for"
 
 
 def test_a_request_that_two_servers_would_read_in_two_ways_is_refused(room, address):
