@@ -9,6 +9,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS = 20  # for a request to begin; what is sent with it has limits of its own
+_MANY = 65_536
 
 
 class Connection(H11Protocol):
@@ -29,6 +30,8 @@ class Connection(H11Protocol):
 
 
 def allow_many() -> None:
-    """Let this process have as many connections as the system allows it; shells often begin with 1,024 files."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Let this process have many connections, if the system allows it; shells often begin with 1,024 files."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY if most == resource.RLIM_INFINITY else min(most, _MANY)
+    if soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), most))

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -587,6 +588,20 @@ def test_whoever_is_refused_reads_why_though_the_body_is_long(room, server):
             connection.send(b"x" * size)
         assert connection.getresponse().status == status
         connection.close()
+
+
+def test_it_takes_more_connections_than_a_shell_allows(room, sandboxed):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    try:
+        server = Server(room.course)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    try:
+        soft, hard = psutil.Process(server.process.pid).rlimit(psutil.RLIMIT_NOFILE)
+        assert soft == min(hard, 65_536)
+    finally:
+        server.stop()
 
 
 def test_one_student_fills_no_disk_with_what_never_ends(room, server):
