@@ -203,7 +203,7 @@ def _expect_masks(attend: Callable[..., Any]) -> None:
 
 @visible(
     "padding in one of two items, a causal mask, a row that may look at nothing",
-    graded="other cases, gradients and dtypes",
+    graded="other cases, large numbers, gradients and dtypes",
 )
 def NarrowSelfAttention_masks(NarrowSelfAttention: Callable) -> None:
     """Means of what may be looked at."""
@@ -294,7 +294,7 @@ def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
 
 @visible(
     "padding in one of two items, a causal mask, a row that may look at nothing",
-    graded="other cases, gradients and dtypes",
+    graded="other cases, large numbers, gradients and dtypes",
 )
 def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
     """Means of what may be looked at, and the weights that make them."""
