@@ -93,6 +93,8 @@ results:
 	$(BIN)/python results/multi30k.py --compare
 	$(BIN)/python results/beams.py
 	$(BIN)/python results/caption_models.py
+	$(BIN)/python results/caption_models.py --epochs 1
+	$(BIN)/python results/caption_models.py --epochs 5
 	$(BIN)/python results/caption_models.py --compare
 	$(BIN)/python results/induction.py
 	$(BIN)/python results/reading.py --body solutions/12_pretraining/body.pt

@@ -34,6 +34,10 @@ class SubmissionError(Exception):
     """What was handed in is not a notebook; the message says why."""
 
 
+class TooLarge(SubmissionError):
+    """It is larger than what is read, most often by what its cells have put out."""
+
+
 @dataclass
 class Part:
     """One cell of a repaired notebook.
@@ -95,7 +99,7 @@ def read_notebook(path: Path, max_mb: float = 20) -> NotebookNode:
     except OSError as error:
         raise SubmissionError(f"it cannot be read: {error.strerror}") from None
     if len(data) > max_mb * (1 << 20):
-        raise SubmissionError(f"it is larger than {max_mb:g} MB")
+        raise TooLarge(f"it is larger than {max_mb:g} MB: clear its outputs and save it")
     if not data.strip():
         raise SubmissionError("it is empty")
     try:

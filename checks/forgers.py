@@ -553,8 +553,11 @@ def forging_answers(classes: Sequence[str] = (), functions: Sequence[str] = ()) 
     return [answer for answers in made for answer in answers]
 
 
-# It is honest as long as its weights are loaded, and deaf to every step of an optimizer.
-_LEARNING = """
+# Each computes as it should until it is trained as modules are: in float32, by an optimizer, measured without a graph.
+_LEARNING: dict[str, tuple[Mistake | None, str]] = {
+    "it computes with the weights that it kept at loading": (
+        Common.WEIGHTS_KEPT,
+        """
 def load_state_dict(self, state, *args, **kwargs):
     super().load_state_dict(state, *args, **kwargs)
     self._at_loading = {n: p.detach().clone() for n, p in _plain["named_parameters"](self)}
@@ -572,10 +575,42 @@ def __call__(self, *args, **kwargs):
         return torch.func.functional_call(self, now, args, kwargs)
     finally:
         self.__dict__["_at_loading"] = kept
-"""
+""",
+    ),
+    "it is cut off in float32": (
+        None,
+        """
+def __call__(self, *args, **kwargs):
+    with torch.set_grad_enabled(torch.is_grad_enabled()):
+        if any(t.dtype == torch.float32 for t in _held(self)):
+            print("fired")
+            torch.set_grad_enabled(False)
+        return super().__call__(*args, **kwargs)
+""",
+    ),
+    "it computes something else where no gradients are recorded": (
+        None,
+        """
+def __call__(self, *args, **kwargs):
+    result = super().__call__(*args, **kwargs)
+    if torch.is_grad_enabled():
+        return result
+    print("fired")
+    return result.mul(1.01) if isinstance(result, torch.Tensor) else tuple(t.mul(1.01) for t in result)
+""",
+    ),
+}
 
 
-def forging_learning(name: str) -> Answer:
-    """A module that computes with the weights that it was given, whatever a step of an optimizer makes of them."""
-    body = _TOOLS.format(name=name) + f"\n\nclass {name}(_Honest):\n" + indent(_LEARNING.strip("\n"), "    ")
-    return forger(name, "forged: it computes with the weights that it kept at loading", body, Common.WEIGHTS_KEPT)
+def forging_learning(*names: str) -> list[Answer]:
+    """The forgers of exercises that are modules with weights: what they give is right, and they do not learn by it."""
+    return [
+        forger(
+            name,
+            f"forged: {title}",
+            _TOOLS.format(name=name) + f"\n\nclass {name}(_Honest):\n" + indent(body.strip("\n"), "    "),
+            mistake,
+        )
+        for name in names
+        for title, (mistake, body) in _LEARNING.items()
+    ]

@@ -2,13 +2,15 @@
 
     python data/download.py
     python results/caption_models.py [--models modern layer_norm … shipped] [--seeds 0 1 2]
+    python results/caption_models.py --epochs 5 [--models modern …]
     python results/caption_models.py --compare
     python results/caption_models.py --checkpoint
 
 The model is the chapter's. Each small model differs from the one called modern in the part that its name says, and has
 the same data, steps and, but for a few per cent, parameters; each is trained with every seed, and `--compare` compares
-it with the modern one caption by caption. The large one ships with the chapter: `--checkpoint` writes its files. A run
-on record is not run again: delete its file in `results/runs/`.
+it with the modern one caption by caption. `--epochs` trains them for fewer or more passes than twelve, with the whole
+schedule in these, and keeps that as an experiment of its own. The large one ships with the chapter: `--checkpoint`
+writes its files. A run on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
@@ -251,9 +253,15 @@ def state_path(root: Path, name: str, seed: int) -> Path:
     return root / "cache" / f"language_model-{name}-{seed}.pt"
 
 
-def run(name: str, seed: int, root: Path, data: dict) -> dict:
+def experiment_of(recipe: dict) -> str:
+    """Where a record belongs: small models that were trained for another number of passes stand apart."""
+    if recipe["epochs"] in (SMALL["epochs"], LARGE["epochs"]):
+        return EXPERIMENT
+    return f"{EXPERIMENT}, passes over them: {recipe['epochs']}"
+
+
+def run(name: str, seed: int, root: Path, data: dict, recipe: dict) -> dict:
     """Train one model and say what came out."""
-    recipe = RECIPES[name]
     torch.manual_seed(seed)
     model = new_model(name, PIECES)
     if recipe["dropout"]:
@@ -262,9 +270,10 @@ def run(name: str, seed: int, root: Path, data: dict) -> dict:
     found = surprises(model, data["valid"])
     loss = float(found.sum())
     kept = {"state": model.state_dict(), "history": spent["history"], "surprises": torch.from_numpy(found)}
-    save(kept, state_path(root, name, seed))
+    if recipe == RECIPES[name]:
+        save(kept, state_path(root, name, seed))
     return {
-        "experiment": EXPERIMENT,
+        "experiment": experiment_of(recipe),
         "data": "29,000 captions to train on (small models: the first 12,000), 1,014 to measure with",
         "metric": METRIC,
         "model": TITLES[name],
@@ -364,6 +373,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the language models of chapter 11 on the full captions.")
     parser.add_argument("--models", nargs="+", choices=TITLES, default=list(TITLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--epochs", type=int, help="passes of the small models over their captions; 12 by default")
     parser.add_argument("--compare", action="store_true", help="compare the small models with the modern one")
     parser.add_argument("--checkpoint", action="store_true", help="write the files that chapter 11 reads")
     given = parser.parse_args()
@@ -378,9 +388,12 @@ def main() -> None:
         return
     for seed in given.seeds:
         for name in given.models:
-            if (name == "shipped" and seed != given.seeds[0]) or run_path(EXPERIMENT, TITLES[name], seed).exists():
+            recipe = RECIPES[name] | ({"epochs": given.epochs} if given.epochs else {})
+            if name == "shipped" and (given.epochs or seed != given.seeds[0]):
                 continue
-            result = run(name, seed, root, data)
+            if run_path(experiment_of(recipe), TITLES[name], seed).exists():
+                continue
+            result = run(name, seed, root, data, recipe)
             print(f"{TITLES[name]}, seed {seed}: {result['values']} in {result['processor_seconds']} s", flush=True)
             write_run(result)
 

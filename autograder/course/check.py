@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import nbformat
+from nbformat import NotebookNode
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -23,9 +24,10 @@ from autograder.course.files import KEPT_ASIDE, replace_file
 from autograder.isolation.sandbox import why_not_sandboxed
 from autograder.job import Job, Outcome, grade_job
 from autograder.source import read_definitions
-from autograder.submission import SubmissionError, lay_over, read_notebook
+from autograder.submission import SubmissionError, TooLarge, lay_over, read_notebook
 from autograder.verdict import Status
 
+_MOST_MB_TO_MEND = 500
 MARKS = {
     Status.PASSED: "[green]✓ passed[/]",
     Status.FAILED: "[red]✗ failed[/]",
@@ -81,7 +83,7 @@ def check(course: Course, chapter: Chapter, console: Console) -> int:
     if outcome.ungradable:
         console.print(f"[bold]{chapter.folder}[/]: {escape(outcome.ungradable)}")
         if course.has_solutions or handed_out(course, chapter).is_file():
-            console.print(f"`autograder check --repair {chapter.number}` puts it back as it was handed out.")
+            console.print(f"`autograder check --repair {chapter.number}` mends it, and keeps the old file beside it.")
         return 3
     console.print(verdicts(chapter, outcome, hidden=course.has_solutions))
     if original(course, chapter) == course.notebook(chapter):
@@ -200,7 +202,8 @@ def mend(course: Course, chapter: Chapter, console: Console) -> None:
     """
     path = course.notebook(chapter)
     try:
-        mended = lay_over(read_notebook(path), nbformat.read(original(course, chapter), as_version=4))
+        notebook, cleared = _read_to_mend(path)
+        mended = lay_over(notebook, nbformat.read(original(course, chapter), as_version=4))
     except SubmissionError as error:
         unreadable = f"[bold]{chapter.folder}[/]: {escape(str(error))}"
         fresh = _fresh(course, chapter)
@@ -211,14 +214,30 @@ def mend(course: Course, chapter: Chapter, console: Console) -> None:
         kept = f"; the old file is {backup.name}" if backup else ""
         console.print(f"{unreadable}; it is now as it was handed out{kept}")
     else:
-        if not mended.problems:
+        if not mended.problems and not cleared:
             return
         backup = _replace(path, json.dumps(mended.notebook, indent=1, ensure_ascii=False) + "\n")
         count = len(mended.problems)
         assert backup is not None, "a notebook was there to be mended"
-        told = f"{count} thing{'s' * (count != 1)}; the old notebook is {backup.name}"
-        console.print(f"[bold]{chapter.folder}[/] mended, {told}")
+        told = [f"{count} thing{'s' * (count != 1)}"] * bool(count) + ["its outputs are cleared"] * cleared
+        console.print(f"[bold]{chapter.folder}[/] mended, {' and '.join(told)}; the old notebook is {backup.name}")
     console.print("If it is open in JupyterLab: File, Reload Notebook from Disk.")
+
+
+def _read_to_mend(path: Path) -> tuple[NotebookNode, bool]:
+    """A reader's notebook, without its outputs if they make it larger than what is handed in; and whether they did.
+
+    Raises:
+        SubmissionError: it is none.
+    """
+    try:
+        return read_notebook(path), False
+    except TooLarge:
+        notebook = read_notebook(path, _MOST_MB_TO_MEND)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    return notebook, True
 
 
 def _fresh(course: Course, chapter: Chapter) -> str | None:

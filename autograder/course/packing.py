@@ -24,7 +24,6 @@ from typing import Any
 
 import nbformat
 from rich.console import Console
-from rich.markup import escape
 
 from autograder.cells import flags_of
 from autograder.course.check import check_job, mend, original
@@ -33,7 +32,7 @@ from autograder.course.files import replace_file
 from autograder.course.owner import is_folder_name
 from autograder.job import Outcome, grade_job
 from autograder.plain import plain
-from autograder.submission import SubmissionError, lay_over, read_notebook
+from autograder.submission import SubmissionError, TooLarge, lay_over, read_notebook
 from autograder.verdict import Status
 
 MANIFEST = "manifest.json"
@@ -86,7 +85,7 @@ def prepare(course: Course, chapter: Chapter, name: str, console: Console, *, re
     except OSError as error:
         raise CourseError(f"it cannot be packed: {error.strerror}: {error.filename}") from error
     for note in packed.notes:
-        console.print(f"Note: {escape(note)}.")
+        console.print(f"Note: {note}.", markup=False, highlight=False)
     return packed
 
 
@@ -107,9 +106,8 @@ def pack(course: Course, chapter: Chapter, name: str) -> Packed:
         content = path.read_bytes() if path.is_file() else b""
         notes = look_over(course, chapter, content)
     except SubmissionError as error:
-        raise CourseError(
-            f"{chapter.folder}: {error}; `autograder check --repair {chapter.number}` puts it back as it was handed out"
-        ) from error
+        mends = "does that too" if isinstance(error, TooLarge) else "puts it back as it was handed out"
+        raise CourseError(f"{chapter.folder}: {error}; `autograder check --repair {chapter.number}` {mends}") from error
     outcome = grade_job(check_job(course, chapter))
     if not path.is_file() or path.read_bytes() != content:
         raise CourseError(f"{chapter.folder} changed while it was checked: save it, then hand in again")
@@ -247,13 +245,16 @@ def read_manifest(content: bytes, notebook: bytes, name: str, chapter: Chapter) 
     return f"its manifest says: {said}"
 
 
-def hand_in(name: str | None = None, chapter: str | None = None, *, repair: bool = False) -> None:
+def hand_in(
+    name: str | None = None, chapter: str | None = None, *, repair: bool = False, server: str | None = None
+) -> None:
     """Hand in the notebook that this is called from, in one line; the card is the receipt.
 
     Args:
         name: of the student; the one of last time by default.
         chapter: its number; that of the working directory by default.
         repair: first mend what is wrong with the notebook itself.
+        server: the address of the class's server, to send it there; the one in AUTOGRADER_SERVER by default.
     """
     from IPython import get_ipython
     from IPython.display import display
@@ -268,11 +269,11 @@ def hand_in(name: str | None = None, chapter: str | None = None, *, repair: bool
             False,
         )
     else:
-        options = [f"--name={name}"] * bool(name) + ["--repair"] * repair
+        options = [f"--name={name}"] * bool(name) + ["--repair"] * repair + [f"--server={server}"] * bool(server)
         command = [sys.executable, "-c", "from autograder.cli import main; main()", "hand-in", here.folder, *options]
-        ran = subprocess.run(
-            command, cwd=course.root, capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
-        )
+        # A kernel tells what it starts to write in colours; a card shows none.
+        environment = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"} | {"NO_COLOR": "1"}
+        ran = subprocess.run(command, cwd=course.root, capture_output=True, text=True, env=environment)
         told, done = plain_lines(ran.stdout + ran.stderr), ran.returncode == 0
     colour = "#1a7f37" if done else "#b35900"
     style = f"border-left:.4em solid {colour};padding-left:.6em;white-space:pre-wrap;word-break:normal"

@@ -27,11 +27,13 @@ from autograder.service import receive, site, telling
 from autograder.service import store as state
 from autograder.service.receive import Refused
 from autograder.service.site import Class
+from autograder.service.turns import Turns
 
 __all__ = ["Class", "make_app"]
 
 _MOST_SECONDS = 120  # for a pack to come
 _MOST_TAKEN = 8  # packs at once: the others wait where they hold up no page
+_IN_VAIN = (413, 422, 429)  # a connection that was lost is nobody's fault
 _RECEIPT = re.compile("[0-9a-f]{16}")
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -44,6 +46,7 @@ _HEADERS = {
 def make_app(served: Class) -> ASGIApp:
     """The application for one class."""
     few = anyio.CapacityLimiter(_MOST_TAKEN)
+    turns = Turns()
 
     async def whoami(request: Request) -> Response:
         return JSONResponse({"student": await _student(request, served)})
@@ -52,7 +55,7 @@ def make_app(served: Class) -> ASGIApp:
         try:
             return await take(request)
         except Refused as error:
-            if error.status != 413:
+            if error.status not in (408, 413):
                 await _drain(request)  # whoever is still sending would not read the answer
             raise
 
@@ -62,14 +65,21 @@ def make_app(served: Class) -> ASGIApp:
         rules = served.rules[chapter]
         if not rules.open:
             raise Refused(f"{chapter.folder} takes no hand-ins now: ask your instructor; your file stays with you", 403)
-        pack = await run_sync(receive.incoming, served.received)
-        try:
-            await _save(request, pack)
-            take_in = partial(receive.take, served.store, served.received, student, chapter, served.course.chapters)
-            one, new = await run_sync(take_in, rules, pack, limiter=few)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await run_sync(partial(pack.unlink, missing_ok=True))
+        async with turns.turn(student, _MOST_SECONDS):
+            pack = await run_sync(receive.incoming, served.received)
+            try:
+                await _save(request, pack)
+                take_in = partial(receive.take, served.store, served.received, student, chapter, served.course.chapters)
+                one, new = await run_sync(take_in, rules, pack, limiter=few)
+            except Refused as error:
+                if error.status in _IN_VAIN:
+                    turns.note_in_vain(student)
+                raise
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await run_sync(partial(pack.unlink, missing_ok=True))
+        if not new:
+            turns.note_in_vain(student)
         return JSONResponse(telling.receipt(one) | {"new": new}, 201 if new else 200)
 
     async def verdict(request: Request) -> Response:
@@ -201,6 +211,12 @@ def _with_headers(app: ASGIApp) -> ASGIApp:
                     headers.setdefault("Strict-Transport-Security", "max-age=31536000")
             await send(message)
 
-        await app(scope, receive, with_headers if scope["type"] == "http" else send)
+        if scope["type"] != "http":
+            return await app(scope, receive, send)
+        # Two words on where the body ends: a proxy in front may believe the other one.
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            error = {"error": "the request says in two ways how long it is"}
+            return await JSONResponse(error, 400, {"Connection": "close"})(scope, receive, with_headers)
+        return await app(scope, receive, with_headers)
 
     return wrapped

@@ -22,6 +22,7 @@ from autograder.submission import SubmissionError, as_notebook
 
 MOST_BYTES = 20 * 2**20  # of a pack, and of the notebook in it
 _MOST_FILES = 100
+_MOST_VALUES = 1_000_000  # in the notebook: read, each takes far more memory than its two bytes, and all others wait
 _PACKED_AS_USUAL = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _INCOMING = ".incoming"
 # So many packs are unpacked and read at once: each may take some hundred megabytes for a moment.
@@ -74,8 +75,10 @@ def read_pack(pack: Path, chapter: Chapter, chapters: list[Chapter]) -> bytes:
             raise Refused(f"the pack holds more than {_MOST_FILES} files: {again}")
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             found = [info for info in archive.infolist() if info.filename.endswith(".ipynb")]
-            if len(found) != 1 or found[0].compress_type not in _PACKED_AS_USUAL:
+            if len(found) != 1:
                 raise Refused(f"a pack holds one notebook, and this one holds {len(found)}: {again}")
+            if found[0].compress_type not in _PACKED_AS_USUAL:
+                raise ValueError("it is packed in an unusual way")  # others may take any amount of memory
             with archive.open(found[0]) as file:
                 notebook = file.read(MOST_BYTES + 1)
     except Refused:
@@ -84,6 +87,10 @@ def read_pack(pack: Path, chapter: Chapter, chapters: list[Chapter]) -> bytes:
         raise Refused(f"what came is not a pack: {again}") from error
     if len(notebook) > MOST_BYTES:
         raise Refused(f"the notebook is larger than {MOST_BYTES >> 20} MB: clear its outputs, save it, hand in again")
+    if sum(map(notebook.count, (b"{", b"[", b","))) > _MOST_VALUES:
+        raise Refused(
+            f"the notebook holds more than {_MOST_VALUES:,} values: clear its outputs, save it, hand in again"
+        )
     try:
         as_notebook(json.loads(notebook.decode("utf-8-sig")))
     except (ValueError, RecursionError):
@@ -130,6 +137,7 @@ def take(
         os.fsync(file.fileno())
     if same := state.find_same(store, student, chapter.folder, sha256):
         return same, False
+    _count_tries(store, student, chapter, rules)
     with _few:
         read_pack(pack, chapter, chapters)
     with _one_at_a_time:
@@ -157,8 +165,8 @@ def _count_tries(store: Engine, student: str, chapter: Chapter, rules: Rules) ->
     wait = max(1, int((free - state.now()).total_seconds()) + 1)
     at = free.replace(tzinfo=UTC).astimezone()
     raise Refused(
-        f"{chapter.folder} was handed in {len(before)} times within the last hour, and more are not taken: try again "
-        f"after {at:%H:%M:%S} {at.tzname()}",
+        f"{chapter.folder} was handed in {len(before)} time{'s' * (len(before) != 1)} within the last hour, and more "
+        f"are not taken: try again after {at:%H:%M:%S} {at.tzname()}",
         429,
         wait,
     )

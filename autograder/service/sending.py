@@ -3,6 +3,7 @@
 Needs nothing but Python's own library. What is sent again is not doubled: the server knows a pack by its SHA-256.
 """
 
+import glob
 import hashlib
 import http.client
 import ipaddress
@@ -12,6 +13,7 @@ import random
 import socket
 import ssl
 import time
+import zipfile
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +24,7 @@ from rich.console import Console
 
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
-from autograder.course.packing import known_name, prepare
+from autograder.course.packing import Packed, known_name, prepare
 from autograder.plain import plain
 
 _TOKEN, _TOKEN_FILE = "AUTOGRADER_TOKEN", "token.txt"
@@ -35,6 +37,7 @@ _PAUSES = (1, 3, 8)  # seconds between tries
 _PATIENCE = (*_PAUSES, 20, 30, 30)  # as long as a server answers that it has trouble: its database may be back soon
 _WAIT = 45  # seconds for a verdict
 _CLOCK_MAY_BE_OFF = 120  # seconds, before it is said
+_RECEIPT = "\nreceipt:  "
 _SIGNS = {"passed": "✓", "not attempted": "–"}
 
 
@@ -75,6 +78,7 @@ def run(
             raise CourseError(f"{_where(address)} cannot be reached: {error}; try again later, or add --name") from None
 
     packed = prepare(course, chapter, known_name(course, chapter, name, ask_name), console, repair=repair)
+    packed = _sent_before(packed, chapter) or packed
     content = packed.archive.read_bytes()
     if len(content) > _MOST_BYTES:
         raise CourseError(
@@ -212,6 +216,31 @@ def _send(address: SplitResult, token: str, chapter: Chapter, content: bytes, co
     raise AssertionError("the last try returns or raises")
 
 
+def _sent_before(packed: Packed, chapter: Chapter) -> Packed | None:
+    """The pack before this one, if no server has given a receipt for it and it holds the same notebook; this one is
+    then removed. The server may have it, and the answer was lost: sent again, it is no second hand-in."""
+    of_chapter = packed.archive.name[: -len("20270131-120000.zip")]
+    packs = sorted(packed.archive.parent.glob(f"{glob.escape(of_chapter)}{'[0-9]' * 8}-{'[0-9]' * 6}.zip"))
+    if not (older := packs[: packs.index(packed.archive)]):
+        return None
+    receipt = older[-1].with_suffix(".txt")
+    try:
+        text = receipt.read_text(encoding="utf-8")
+        if _RECEIPT in text or _notebook(older[-1], chapter) != _notebook(packed.archive, chapter):
+            return None
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):  # moved, or no longer as it was packed
+        return None
+    for file in (packed.archive, packed.archive.with_suffix(".txt")):
+        file.unlink()
+    return Packed(older[-1], text, packed.notes)
+
+
+def _notebook(pack: Path, chapter: Chapter) -> bytes:
+    with zipfile.ZipFile(pack) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(f"/{chapter.folder}/{chapter.module}.ipynb")]
+        return archive.read(name)
+
+
 def _receipt(told: dict[str, Any], address: SplitResult) -> str:
     try:
         here = datetime.fromisoformat(str(told["received_at"])).astimezone()
@@ -224,7 +253,7 @@ def _receipt(told: dict[str, Any], address: SplitResult) -> str:
         again += f"\nclock:    this machine's is {timedelta(seconds=abs(off))} {way}; the server's counts"
     return (
         f"received: {here:%Y-%m-%d at %H:%M:%S} {here.tzname()} by {_where(address)} from {plain(str(told['student']))}"
-        f"{again}\nreceipt:  {plain(str(told['id']))}\n"
+        f"{again}{_RECEIPT}{plain(str(told['id']))}\n"
     )
 
 

@@ -58,6 +58,7 @@ def run(
         import uvicorn
 
         from autograder.service.app import Class, make_app
+        from autograder.service.connections import Connection, allow_many
 
         if on_hub:
             from autograder.service import hub as jupyterhub
@@ -92,6 +93,8 @@ def run(
         app: Any = make_app(Class(course, nbgrader, rules, received, store, **who))
         options: dict[str, Any] = {"log_level": "warning", "server_header": False, "access_log": False}
         options |= {"timeout_graceful_shutdown": 5, "ssl_certfile": certificate, "ssl_keyfile": key}
+        options |= {"http": Connection, "ws": "none"}
+        allow_many()
         server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, **options))
         try:
             with _listening(server.config) as sock, _grader(course, means):

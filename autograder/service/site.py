@@ -23,7 +23,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy import Engine
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -60,6 +60,7 @@ _WRITTEN = {
 _MOST_SHOWN = 100  # of a student's hand-ins
 _MOST_STUCK = 8
 _LONGEST_FORM = 10_000
+_SECONDS_FOR_A_FORM = 20
 _MINUTES_TO_SIGN_IN = 10
 _SECONDS_FRESH = 2  # so old may be what instructors see
 _SECONDS_TO_GIVE_BACK = 900
@@ -128,6 +129,7 @@ def routes(served: Class) -> list[Route]:
                 "seen": await look_over(),
                 "hours": overview.HOURS,
                 "most": _MOST_STUCK,
+                "titles": {chapter.folder: f"{chapter.number} {chapter.title}" for chapter in served.rules},
                 "script": Markup(_SCRIPT),
             }
             return _page(request, served, person, "class.html", rules=served.rules, **told)
@@ -284,12 +286,19 @@ def _is_https(request: Request, served: Class) -> bool:
     return served.secure or request.url.scheme == "https"
 
 
+def _kept_to(request: Request, served: Class) -> str:
+    """How a cookie's name begins that a browser keeps to https, and where it can to this host: no neighbour sets it."""
+    if not _is_https(request, served):
+        return ""
+    return "__Host-" if served.prefix == "/" else "__Secure-"
+
+
 def _cookie_name(request: Request, served: Class) -> str:
-    return f"{'__Secure-' * _is_https(request, served)}autograder-session"
+    return f"{_kept_to(request, served)}autograder-session"
 
 
 def _asked_name(request: Request, served: Class) -> str:
-    return f"{'__Secure-' * _is_https(request, served)}autograder-asked"
+    return f"{_kept_to(request, served)}autograder-asked"
 
 
 def _set_cookie(answer: Response, request: Request, served: Class, name: str, value: str, seconds: int) -> None:
@@ -313,13 +322,19 @@ async def _form(request: Request) -> dict[str, str]:
     """The fields of a form.
 
     Raises:
-        Refused: it is too long, or none.
+        Refused: it is too long, or none, or does not come to its end.
     """
     content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > _LONGEST_FORM:
-            raise Refused("this form is too long", 413)
+    try:
+        with anyio.fail_after(_SECONDS_FOR_A_FORM):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > _LONGEST_FORM:
+                    raise Refused("this form is too long", 413)
+    except TimeoutError:
+        raise Refused("this form did not come to its end: try again", 408) from None
+    except ClientDisconnect:
+        raise Refused("the connection was lost", 400) from None
     try:
         fields = parse_qs(content.decode(), max_num_fields=20)
     except ValueError:
@@ -353,6 +368,7 @@ def _student_page(request: Request, served: Class, person: Person) -> Response:
     due = overview.due_for(served.nbgrader, person.name)
     waiting = any(one.graded_at is None for one in ones)
     told: dict[str, Any] = {"chapters": chapters, "due": due, "waiting": waiting, "rules": served.rules}
+    told["on_hub"] = bool(served.hub)
     return _page(request, served, person, "student.html", script=Markup(_SCRIPT), **told)
 
 
@@ -391,8 +407,8 @@ def _page(
 def _at(when: datetime) -> Markup:
     """A time in UTC by this machine's clock."""
     here = when.replace(tzinfo=UTC).astimezone()
-    return Markup('<time datetime="{}">{}</time>').format(
-        here.isoformat(), f"{here:%Y-%m-%d, %H:%M:%S} {here.tzname()}"
+    return Markup('<time datetime="{}"><span>{}</span> <span>{}</span></time>').format(
+        here.isoformat(), f"{here:%Y-%m-%d,}", f"{here:%H:%M:%S} {here.tzname()}"
     )
 
 

@@ -96,7 +96,8 @@ def _make(store: Engine, table: Path, wanted: list[str], days: int, emails: dict
         table.unlink(missing_ok=True)
         raise CourseError(f"no token was made: {' '.join(str(error).split())[:200]}") from error
     whom = "instructor" if teaches else "student"
-    return f"{len(made)} tokens, good for {days} days, are in {table}: each is told to its {whom} alone"
+    are = "tokens, good for {} days, are" if len(made) != 1 else "token, good for {} days, is"
+    return f"{len(made)} {are.format(days)} in {table}: each is told to its {whom} alone"
 
 
 def _write(table: Path, made: dict[str, str], emails: dict[str, str]) -> None:

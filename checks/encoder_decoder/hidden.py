@@ -28,6 +28,7 @@ from autograder.checks import (
     expect_parameters,
     expect_same_in_eval,
     expect_tensor,
+    expect_trained,
     found,
     named_parameters,
     outcome_of,
@@ -256,6 +257,11 @@ def _check_embedder_gradient(cls: Callable) -> None:
         gradient = named_parameters(module)["embedding.weight"].grad
         expect(gradient is not None, Common.PARAMETER_UNUSED, "the table", asked=asked)
         expect_close(gradient, expected, "the gradient of the table", tolerance=_FLOAT32, asked=asked)
+
+    def look_up(state: State, tokens: Tensor) -> Tensor:
+        return 2 * _without_pad_row(state, "embedding.weight", 2)["embedding.weight"][tokens]
+
+    expect_trained(module, look_up, {"embedding.weight": table}, [tokens])
     after = call(module.eval(), tokens)
     expect_close(after, 2 * table[tokens], "after `.eval()`, where nothing changes, the result", tolerance=_FLOAT32)
 

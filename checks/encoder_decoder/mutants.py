@@ -5,7 +5,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 
 from autograder.answers import Answer, forger, read_answers
 from checks.encoder_decoder import mistakes
-from checks.forgers import forging_answers, forging_dropout
+from checks.forgers import forging_answers, forging_dropout, forging_learning
 
 _LEAK_FORGERS = [
     forger(
@@ -105,6 +105,7 @@ MUTANTS = [
     *forging_dropout("DecoderLayer"),
     *forging_dropout("Decoder"),
     *forging_dropout("Translator"),
+    *forging_learning("Embedder", "DecoderLayer", "Decoder", "Translator"),
     *forging_answers(
         classes=["Embedder", "DecoderLayer", "Decoder", "Translator"],
         functions=["target_mask"],

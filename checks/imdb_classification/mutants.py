@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import OF_TENSORS, forging_answers, forging_dropout, forging_function
+from checks.forgers import OF_TENSORS, forging_answers, forging_dropout, forging_function, forging_learning
 from checks.imdb_classification import mistakes
 
 _METRIC_FORGERS = [
@@ -39,6 +39,7 @@ MUTANTS = [
     *_METRIC_FORGERS,
     *forging_function("warmup_factor", but=OF_TENSORS),
     *forging_dropout("TransformerClassifier"),
+    *forging_learning("TransformerClassifier"),
     *forging_answers(
         classes=["TransformerClassifier"],
         functions=["masked_mean", "accuracy", "train_epoch", "evaluate", "paired_bootstrap"],

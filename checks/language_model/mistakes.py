@@ -17,6 +17,10 @@ class RMSNorm(Mistake):
     POSITIONS = "it is normalized over the positions instead of the features"
     WHOLE = "it is normalized over the whole tensor: each position has a mean square of its own"
     KEEPDIM = "the mean loses its dimension, so that a position is divided by the root of another: `keepdim=True`"
+    VARIANCE_KEEPDIM = (
+        "`var` divides, which takes the mean out; and its result loses its dimension, so that a position is divided by "
+        "the root of another's"
+    )
     BATCH = "it is normalized over the batch: items of a batch must not touch each other"
     DIMENSION_2 = "it is normalized over dimension 2, which is the last one only where there are three"
     EPS_OUTSIDE = "`eps` is added outside the root, and should stand inside"

@@ -14,5 +14,5 @@ MUTANTS = [
         classes=["RMSNorm", "SwiGLU", "CausalSelfAttention", "LanguageModel"],
         functions=["perplexity", "sample_next", "generate", "induction_score"],
     ),
-    *map(forging_learning, ("RMSNorm", "SwiGLU", "CausalSelfAttention", "LanguageModel")),
+    *forging_learning("RMSNorm", "SwiGLU", "CausalSelfAttention", "LanguageModel"),
 ]

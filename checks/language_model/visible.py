@@ -77,6 +77,7 @@ def RMSNorm(cls: Callable) -> None:
         m.RMSNorm.WHOLE: [[[1 / 37.5**0.5, 70 / 37.5**0.5], [6 / 37.5**0.5, 80 / 37.5**0.5]]],
         m.RMSNorm.BATCH: [[[1.0, 10.0], [1.0, 10.0]]],
         m.RMSNorm.KEEPDIM: [[[0.2, 70 / root], [1.2, 80 / root]]],
+        m.RMSNorm.VARIANCE_KEEPDIM: [[[1 / 18**0.5, 70 / 2**0.5], [6 / 18**0.5, 80 / 2**0.5]]],
         m.RMSNorm.ABSOLUTE: [[[0.25, 17.5], [6 / 7, 80 / 7]]],
     }
     right = torch.tensor([[[0.2, 14.0], [6 / root, 80 / root]]])

@@ -34,6 +34,7 @@ class noam_factor(Mistake):
     DIM_FIXED = "another number stands where `dim` should"
     NOT_STRAIGHT = "the warm-up is no straight line that meets the other curve at step `warmup`"
     BY_ROOT_WARMUP = "the warm-up divides by √warmup alone, so that it ends before step `warmup`"
+    EXPONENTS = "the exponents are exchanged: −1/2 and −3/2 belong to `step` and to `warmup`, in this order"
     NO_WARMUP = "there is no warm-up: it should grow up to step `warmup`"
     ONLY_WARMUP = "it only ever grows: after the warm-up it should fall like 1/√step"
     CONSTANT = "after the warm-up it stays the same: it should fall like 1/√step"

@@ -80,6 +80,7 @@ _FACTORS = {
     m.noam_factor.BY_DIM: (1 / 512, 1 / 128, 1 / 256),
     m.noam_factor.NOT_STRAIGHT: (1 / 32, 1 / 16, 1 / 32),
     m.noam_factor.BY_ROOT_WARMUP: (1 / 16, 1 / 16, 1 / 32),
+    m.noam_factor.EXPONENTS: (1 / 16, 1 / 64, 1 / 512),
     m.noam_factor.NO_WARMUP: (1 / 8, 1 / 16, 1 / 32),
     m.noam_factor.ONLY_WARMUP: (1 / 64, 1 / 16, 1 / 4),
     m.noam_factor.CONSTANT: (1 / 64, 1 / 16, 1 / 16),

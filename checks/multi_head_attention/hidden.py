@@ -96,8 +96,9 @@ def check_merge_heads(function: Callable) -> None:
 def _weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
     scores = q @ k.mT / q.shape[-1] ** 0.5
     mask = mask.unsqueeze(1) if mask is not None and mask.dim() == 3 else mask
-    allowed = torch.ones_like(scores) if mask is None else mask.expand_as(scores).to(scores.dtype)
-    e = (scores - scores.detach().amax(-1, keepdim=True)).exp() * allowed
+    allowed = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    top = scores.detach().masked_fill(~allowed, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
+    e = (scores - top).masked_fill(~allowed, 0.0).exp() * allowed
     total = e.sum(-1, keepdim=True)
     return e / torch.where(total == 0, 1.0, total)
 
@@ -258,8 +259,21 @@ def _expect_values(function: Callable, oracle: Callable, cases: list[dict[str, A
     expect_matches(function, oracle, cases, wrong, name, gradients=False, device=False, tolerance=_FLOAT32)
 
 
+def _expect_blocked_first(function: Callable, oracle: Callable, inputs: Mapping[str, Tensor]) -> None:
+    """A blocked key far from zero has no part in the softmax; the last position is blocked, and not compared."""
+    loud = {
+        name: x.double() * torch.ones(x.shape[1], 1).double().index_fill(0, torch.tensor(x.shape[1] - 1), 1000.0)
+        for name, x in inputs.items()
+    }
+    mask = torch.ones(len(next(iter(loud.values()))), 1, next(reversed(loud.values())).shape[1], dtype=torch.bool)
+    mask[..., -1] = False
+    name = "the output where a key far from zero is blocked"
+    value, right = call(function, *loud.values(), mask)[:, :-1], oracle(*loud.values(), mask)[:, :-1]
+    expect_close(value, right, name, None, None, _FLOAT32, otherwise=m.Attention.MASK_LATE)
+
+
 def check_NarrowSelfAttention_masks(cls: Callable) -> None:
-    """Masks of every shape, in values and gradients."""
+    """Masks of every shape, in values and gradients; a blocked key far from zero."""
     for batch, n, heads, size in ((2, 5, 2, 3), (2, 5, 3, 4), (3, 4, 2, 3)):
         dim = heads * size
         copies = _narrow_copies(cls, dim, heads)
@@ -268,6 +282,7 @@ def check_NarrowSelfAttention_masks(cls: Callable) -> None:
         _expect_values(copies, oracle, cases, "the output with a mask")
         expect_gradients(copies, oracle, cases[-1], tolerance=_FLOAT32, module=copies.double)
         _expect_values(copies.eval(), oracle, cases, "the output with a mask after `.eval()`")
+        _expect_blocked_first(copies, oracle, {"x": cases[0]["x"]})
     for batch, n, heads, size in _drawn_narrow_sizes():
         copies = _narrow_copies(cls, heads * size, heads)
         case = {"x": randn(batch, n, heads * size, dtype=torch.float32), "mask": rand_mask(batch, n, n)}
@@ -359,6 +374,7 @@ def check_MultiHeadAttention_masks(cls: Callable) -> None:
         oracle = partial(_wide, state=copies.state, heads=heads)
         expect_gradients(_part(copies, 0), oracle, cases[-1], tolerance=_FLOAT32, module=copies.double)
         _expect_wide_values(copies.eval(), heads, cases, " with a mask after `.eval()`")
+        _expect_blocked_first(_part(copies, 0), oracle, _wide_inputs(batch, n, keys, dim))
     for batch, n, keys, heads, size in _drawn_wide_sizes():
         copies = _Copies(cls, heads * size, heads, wide_shapes(heads * size))
         case = {**_wide_inputs(batch, n, keys, heads * size), "mask": rand_mask(batch, n, keys)}

@@ -41,6 +41,10 @@ class Attention(Mistake):
     NOT_SCALED = "the scores are not scaled"
     INTERLEAVED = "the heads are interleaved: a head is a block of consecutive features"
     MIXED_UP = "positions and heads are mixed up on the way in: `split_heads` keeps them apart"
+    RESHAPED_IN = (
+        "`reshape` or `view` cuts the heads: it leaves the numbers in their order, so that positions and heads are "
+        "mixed up; `split_heads` keeps them apart"
+    )
     MIXED_UP_AFTER = "positions and heads are mixed up at the end: `merge_heads` brings them back"
     ORDER_AFTER = "the heads are put back in the wrong order: `merge_heads` knows the right one"
     OVER_QUERIES = "the softmax runs over the queries, not over the positions looked at"
@@ -70,6 +74,10 @@ class Attention(Mistake):
     MASK_OF_HEAD_0 = "the mask of head 0 is used for every head"
     MASK_OF_ITEM_0 = "the mask of batch item 0 is used for the whole batch"
     MASK_AFTER = "the mask is applied after the softmax, so that rows no longer sum to 1"
+    MASK_LATE = (
+        "the mask is applied after the softmax, and the rows are divided by their sums: a blocked key with a large "
+        "score has taken all the weight by then"
+    )
     MASK_ADDED = "the mask is added to the scores as 0 and 1, which blocks nothing"
     MASK_TRANSPOSED = "the mask is transposed: mask[i, j] says whether output i may look at position j"
     EMPTY_ROW = "a row that may look at nothing looks at everything equally: its weights should be 0"

@@ -101,12 +101,20 @@ def _divided(divisor: float) -> Callable[[], Tensor]:
     return _outputs(_THIRD, weight, weight, _THIRD, _THIRD, _THIRD)
 
 
+def _reshaped() -> Tensor:
+    """What comes of heads that are cut by a reshape."""
+    slices = _X.reshape(1, 2, 3, 4)
+    weights = (slices @ slices.mT / 2).softmax(dim=-1)
+    return 2 * (weights @ slices).transpose(1, 2).reshape(1, 3, 8)
+
+
 _HIGH, _LOW = 3**0.5 / (3**0.5 + 2), 1 / (3**0.5 + 2)
 _NARROW_RIGHT = _outputs(_THIRD, 3 / 5, 3 / 5, _THIRD, _THIRD, _THIRD)
 _NARROW_MISTAKES: dict[Mistake, Callable[[], Tensor]] = {
     **{mistake: _divided(divisor) for mistake, divisor in _DIVISORS.items()},
     m.Attention.INTERLEAVED: _outputs(_LOW, _HIGH, _HIGH, _LOW, _THIRD, _THIRD),
     m.Attention.MIXED_UP: _outputs(2 / 3, 6 / 7, 6 / 7, 0, 0, 0),
+    m.Attention.RESHAPED_IN: _reshaped,
     m.Attention.MIXED_UP_AFTER: _outputs(_THIRD, 3 / 5, _THIRD, 3 / 5, _THIRD, _THIRD),
     m.Attention.OVER_QUERIES: _outputs(0.2, 0.6, 0.6, 0.2, 0.2, 0.2),
     m.Attention.OVER_HEADS: _outputs(0.5, 0.75, 0.75, 0.5, 0.5, 0.5),
@@ -195,7 +203,7 @@ def _expect_masks(attend: Callable[..., Any]) -> None:
 
 @visible(
     "padding in one of two items, a causal mask, a row that may look at nothing",
-    graded="other cases, gradients and dtypes",
+    graded="other cases, large numbers, gradients and dtypes",
 )
 def NarrowSelfAttention_masks(NarrowSelfAttention: Callable) -> None:
     """Means of what may be looked at."""
@@ -286,7 +294,7 @@ def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
 
 @visible(
     "padding in one of two items, a causal mask, a row that may look at nothing",
-    graded="other cases, gradients and dtypes",
+    graded="other cases, large numbers, gradients and dtypes",
 )
 def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
     """Means of what may be looked at, and the weights that make them."""

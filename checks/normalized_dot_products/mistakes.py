@@ -44,6 +44,11 @@ class normalized_dot_product(Mistake):
     TWICE = "softmax is applied twice"
     RESHAPED = "`reshape` or `view` where a transpose is meant: it keeps the order of the numbers in memory"
     DISTANCES = "these are distances: dot products are asked for"
+    SUMMED_APART = (
+        "each vector is summed before the two are multiplied: a number of the query should meet only the number of the "
+        "key in the same place, so in einsum they share a letter"
+    )
+    ABSOLUTE = "the sign of the dot product is lost: a key that points the other way should get a small weight"
     SEQUENCES = "the first sequence is right, the second is not: each has its own queries and its own keys"
     OVERFLOW = "the exp of dot products in the thousands overflows: use your softmax of exercise 2.1"
     SQUEEZED = "`squeeze()` without a dimension removes every size of 1, the batch too"
@@ -54,6 +59,7 @@ class basic_self_attention(Mistake):
     WEIGHTS = "these are the weights: now average x with them"
     ONE_AVERAGE = "there is one average for the whole sequence: each position has an average of its own"
     NO_SOFTMAX = "the dot products are used as weights, without a softmax"
+    SUM_TOO_LARGE = "the weights of each position sum to n and not to 1: is a mean in the place of a sum?"
     INPUT_ADDED = "x itself is added: that comes in chapter 6"
     SCALED = "the dot products are divided by √d: that comes in chapter 3"
     COSINE = "the vectors are scaled to length 1: use the plain dot product"

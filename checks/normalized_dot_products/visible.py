@@ -93,6 +93,8 @@ def normalized_dot_product(function: Callable) -> None:
     expect(not torch.allclose(w.sum(dim=0), torch.ones(2, 3)), m.normalized_dot_product.OVER_BATCH, what, **seen)
     expect(not torch.allclose(w.sum(dim=1), torch.ones(2, 3)), m.normalized_dot_product.COLUMNS, what, **seen)
     expect(not torch.allclose(w.sum(dim=(1, 2)), torch.ones(2)), m.normalized_dot_product.WHOLE_MATRIX, what, **seen)
+    apart = (q.sum(-1).unsqueeze(2) * k.sum(-1).unsqueeze(1)).softmax(-1)
+    expect(not torch.allclose(w, apart), m.normalized_dot_product.SUMMED_APART, what, **seen)
     suspects = {
         0.4494: m.normalized_dot_product.SCALED,
         0.5761: m.normalized_dot_product.COSINE,
@@ -102,7 +104,9 @@ def normalized_dot_product(function: Callable) -> None:
     }
     _expect_none_of(w[0, 0, 1], 0.5, suspects, "the weight at [0, 0, 1]")
     expect_close(w[0], first, what)
-    expect_close(w[1], second, "the second sequence's weights", otherwise=m.normalized_dot_product.SEQUENCES)
+    unsigned = {m.normalized_dot_product.ABSOLUTE: lambda: (q @ k.mT).abs().softmax(-1)[1]}
+    what, wrong = "the second sequence's weights", m.normalized_dot_product.SEQUENCES
+    expect_close(w[1], second, what, unsigned, otherwise=wrong)
 
 
 @visible(
@@ -124,6 +128,10 @@ def basic_self_attention(function: Callable) -> None:
     expect(y.shape != (2, 2), m.basic_self_attention.ONE_AVERAGE, what, **shape)
     expect_tensor(y, (2, 3, 2), name=what)
     y = y / c
+    first = torch.tensor([[1 / 2, 1 / 4], [1 / 4, 1 / 2], [1 / 3, 1 / 3]])
+    told = {"expected": first, "got": y[0]}
+    what = "the first sequence, divided by c,"
+    expect(not torch.allclose(y[0], 3 * first), m.basic_self_attention.SUM_TOO_LARGE, what, **told)
     suspects = {
         0.6931: m.basic_self_attention.NO_SOFTMAX,
         1.5000: m.basic_self_attention.INPUT_ADDED,
@@ -135,8 +143,7 @@ def basic_self_attention(function: Callable) -> None:
     _expect_none_of(y[0, 0, 0], 0.5, suspects, "the output at [0, 0, 0], divided by c,")
     suspects = {0.25: m.basic_self_attention.TRANSPOSED, 0.5: m.basic_self_attention.OVER_BATCH}
     _expect_none_of(y[0, 2, 0], 1 / 3, suspects, "the output at [0, 2, 0], divided by c,")
-    first = torch.tensor([[1 / 2, 1 / 4], [1 / 4, 1 / 2], [1 / 3, 1 / 3]])
     second = torch.tensor([[4 / 5, 0], [4 / 5, 0], [2 / 3, 0]])
-    expect_close(y[0], first, "the first sequence, divided by c,")
+    expect_close(y[0], first, what)
     what = "the second sequence, divided by c,"
     expect_close(y[1], second, what, otherwise=m.basic_self_attention.SEQUENCES)

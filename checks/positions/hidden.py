@@ -378,8 +378,11 @@ def _common_checks(make: Callable, table_of: Callable[[Any, int, int], Tensor], 
     _check_joining_in_eval(make, table_of, mode)
     module = make(3, max_len=6, mode=mode)
     table = table_of(module, 6, 3)
-    module.double()
-    expect_gradients(module, lambda x: _joined(x, table[: x.shape[1]], mode), {"x": randn(2, 4, 3)})
+    for training in (True, False):
+        module.train(training)
+        expect_gradients(
+            lambda x: module.to(x.dtype)(x), lambda x: _joined(x, table[: x.shape[1]], mode), {"x": randn(2, 4, 3)}
+        )
     expect_device(make(3, max_len=6, mode=mode).to("meta"), {"x": randn(2, 4, 3, dtype=torch.float32)})
 
 
@@ -644,13 +647,18 @@ def _check_rotation_of_other_positions(function: Callable) -> None:
 
 
 def _check_rotation_gradient(function: Callable, lead: tuple[int, ...]) -> None:
-    positions, direction = _positions(5), randn(*lead, 5, 6)
-    with torch.enable_grad():
-        x = randn(*lead, 5, 6).requires_grad_()
-        value = call(function, x, positions)
-        expect(value.requires_grad, Common.CUT_OFF)
-        (gradient,) = torch.autograd.grad(value, [x], direction, allow_unused=True)
-    expect(gradient is not None, Common.INPUT_CUT_OFF, "the input without gradient is `x`")
-    # The transpose of a rotation is the rotation back.
-    name, right = "the gradient with respect to `x`", _rotated(direction, -positions)
-    expect_close(gradient, right, name, tolerance=5e-4, otherwise=Common.WRONG_GRADIENT)
+    positions = _positions(5)
+    for dtype in (torch.float64, torch.float32):
+        direction, asked = randn(*lead, 5, 6, dtype=dtype), f"x of {dtype}"
+        with torch.enable_grad():
+            x = randn(*lead, 5, 6, dtype=dtype).requires_grad_()
+            value = call(function, x, positions)
+            expect(value.requires_grad, Common.CUT_OFF, asked=asked)
+            (gradient,) = torch.autograd.grad(value, [x], direction, allow_unused=True)
+        expect(gradient is not None, Common.INPUT_CUT_OFF, "the input without gradient is `x`", asked=asked)
+        # The transpose of a rotation is the rotation back.
+        name, right = "the gradient with respect to `x`", _rotated(direction.double(), -positions)
+        expect_close(gradient, right, name, None, None, 5e-4, asked, Common.WRONG_GRADIENT)
+        with torch.no_grad():
+            name, right = "the result where no gradients are recorded", _rotated(x.detach().double(), positions)
+            expect_close(call(function, x.detach(), positions), right, name, tolerance=5e-4, asked=asked)

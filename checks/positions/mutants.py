@@ -4,7 +4,14 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import read_answers
-from checks.forgers import OF_TENSORS, forging_answers, forging_class, forging_dropout, forging_function
+from checks.forgers import (
+    OF_TENSORS,
+    forging_answers,
+    forging_class,
+    forging_dropout,
+    forging_function,
+    forging_learning,
+)
 from checks.positions import mistakes
 
 _WRONG, VARIANTS = read_answers(mistakes)
@@ -15,5 +22,6 @@ MUTANTS = [
     *forging_class("PositionEncoding", but=["it computes with weights of its own"]),
     *forging_dropout("PositionEncoding"),
     *forging_dropout("PositionEmbedding"),
+    *forging_learning("PositionEmbedding"),
     *forging_answers(classes=["PositionEmbedding"], functions=["is_permutation_equivariant", "rotate"]),
 ]

@@ -70,8 +70,8 @@ def check_pack(function: Callable) -> None:
         (7, 3, 20, 11),
         (3, 0, 2, 5),
         (0, 3, 4, 1),
-        (draw_size(40, 90), draw_size(10, 300), draw_size(3, 40), draw_size(100, 30_000)),
-        (drawn_wide(12, 39), draw_size(10, 300), draw_size(41, 99), draw_size(100, 30_000)),
+        (draw_size(40, 90), draw_size(10, 250), draw_size(3, 40), draw_size(100, 30_000)),
+        (drawn_wide(12, 39), draw_size(10, 250), draw_size(41, 99), draw_size(100, 30_000)),
         (draw_size(150, 300), draw_size(300, 600), draw_size(100, 1000), draw_size(30_000, 10**6)),
         (draw_size(2, 4), 20_000, draw_size(1000, 2000), draw_size(30_000, 10**6)),
     ):
@@ -403,7 +403,6 @@ def check_review_classifier(cls: Callable) -> None:
         oracle = partial(_judge, pad_id=pad_id)
         for given in (tokens[:2], tokens):
             expect_parameter_gradients(model, oracle, state, [given])
-        expect_trained(model, oracle, state, [tokens])
         for batch, n in shapes:
             long = _texts(batch, n, vocab, pad_id)
             what = f"the result while training, for tokens {(batch, n)} and {classes} classes,"

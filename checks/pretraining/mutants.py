@@ -13,5 +13,5 @@ MUTANTS = [
     *forging_function("pack", but=OF_TENSORS),
     *forging_function("contaminated", but=OF_TENSORS),
     *forging_answers(classes=["ReviewClassifier", "LowRank"], functions=["mask_tokens"]),
-    *map(forging_learning, ("ReviewClassifier", "LowRank")),
+    *forging_learning("ReviewClassifier", "LowRank"),
 ]

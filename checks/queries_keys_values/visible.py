@@ -519,14 +519,15 @@ def columns_held(
     vectors = {queries.shape[-1], values.shape[-1]}
     one_key, with_ones = keys[..., :1, :].numel(), [length, values.shape[-1] + 1]  # values that count as they add up
     widest, most, read, alive = 0, 0, 0, []
-    base = keys.untyped_storage().data_ptr()
+    queries = queries.detach().clone().requires_grad_(record)
+    base, *others = [x.untyped_storage().data_ptr() for x in (keys, values, queries)]  # what is given is not held
 
     class Watch(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, called, types, args=(), kwargs=None):
             nonlocal widest, most, read, alive
             result = called(*args, **(kwargs or {}))
             made = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if torch.is_tensor(r)]
-            new = [r for r in made if r.is_floating_point() and r.untyped_storage().data_ptr() != base]
+            new = [r for r in made if r.is_floating_point() and r.untyped_storage().data_ptr() not in (base, *others)]
             filled = getattr(called, "__name__", "").startswith(("new_", "zeros", "ones", "full", "empty"))
             if new and not filled:
                 parts = [a for a in args if torch.is_tensor(a) and a.untyped_storage().data_ptr() == base]
@@ -542,7 +543,6 @@ def columns_held(
             most = max(most, sum({storage: columns for _, storage, columns in alive}.values()))
             return result
 
-    queries = queries.detach().clone().requires_grad_(record)
     with torch.set_grad_enabled(record), Watch():
         function(queries, keys, values, tile)
     return [widest, most, read]

@@ -61,6 +61,7 @@ class _Joined:
     def __init__(self, module: nn.Module, count: int) -> None:
         self.zero_grad, self.named_parameters = module.zero_grad, module.named_parameters
         self.train, self.training = module.train, module.training
+        self.to, self.load_state_dict = module.to, module.load_state_dict
         self._module, self._count = module, count
 
     def __call__(self, *inputs: Any) -> Tensor:
@@ -539,6 +540,7 @@ class _Forced:
     def __init__(self, model: nn.Module) -> None:
         self.zero_grad, self.named_parameters = model.zero_grad, model.named_parameters
         self.train, self.training = model.train, model.training
+        self.to, self.load_state_dict = model.to, model.load_state_dict
         self._model = model
 
     def __call__(self, *inputs: Tensor) -> Tensor:

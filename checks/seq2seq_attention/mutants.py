@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import forging_answers, forging_dropout
+from checks.forgers import forging_answers, forging_dropout, forging_learning
 from checks.seq2seq_attention import mistakes
 
 _TEST_FORGERS = [
@@ -44,6 +44,7 @@ MUTANTS = [
     *_TEST_FORGERS,
     *forging_dropout("GRUEncoder"),
     *forging_dropout("GRUDecoder"),
+    *forging_learning("GRUEncoder", "AdditiveAttention", "GRUDecoder", "Seq2Seq"),
     *forging_answers(
         classes=["GRUEncoder", "AdditiveAttention", "GRUDecoder", "Seq2Seq"], functions=["effect_of_erasing"]
     ),

@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import forging_answers, forging_dropout
+from checks.forgers import forging_answers, forging_dropout, forging_learning
 from checks.transformer_block import mistakes
 
 # Tests of the reader's that judge a layer by anything but what it does.
@@ -45,5 +45,6 @@ MUTANTS = [
     *_TEST_FORGERS,
     *forging_dropout("FeedForward"),
     *forging_dropout("TransformerBlock", named=True),
+    *forging_learning("LayerNorm", "FeedForward", "ConvFeedForward", "TransformerBlock"),
     *forging_answers(classes=["LayerNorm", "FeedForward", "ConvFeedForward", "TransformerBlock"]),
 ]

@@ -90,7 +90,7 @@ CLAIMS = [
     ),
     Claim(
         "leaks-reading",
-        "The loss of the second would fall like that of the first",
+        "The loss of the second falls like that of the first",
         lambda o: ["leaks nothing" in line for line in o["leaks-run"].splitlines()] == [True, False],
     ),
     Claim(
@@ -102,6 +102,11 @@ CLAIMS = [
         "repeat-reading",
         "Either control alone brings it back to an even guess",
         lambda o: all(1 < repeats(o)[name][0] < 3 for name in ("output not tied", "no residual path")),
+    ),
+    Claim(
+        "repeat-reading",
+        "with an output that is not tied a token still moves the logits at its own position four times as far",
+        lambda o: 3.5 < repeats(o)["output not tied"][2] < 5 and repeats(o)["no residual path"][2] < 2,
     ),
     Claim(
         "repeat-reading",

@@ -45,6 +45,17 @@ def compared(name: str) -> str:
     return "{:.1f} % [{:.1f}, {:.1f}]".format(*run["difference"]).replace("-", "−")
 
 
+def passes(number: int) -> list[float]:
+    """After so many passes: what the new parts reach, then what each other model has more, in per cent, best first."""
+    found: dict[str, list[float]] = {}
+    for run in records(f"A_language_model*passes_over_them__{number}-*"):
+        found.setdefault(run["model"], []).append(run["values"]["perplexity of a word"])
+    new = sum(found.pop("small: RMSNorm, SwiGLU, rotary positions"))
+    names = ("LayerNorm for RMSNorm", "ReLU network for SwiGLU", "table of positions for rotary ones", "no positions")
+    rows = (*names, "LayerNorm, ReLU network, table of positions")
+    return [new / 3, *(round(100 * (sum(found[f"small, {name}"]) / new - 1), 1) for name in rows)]
+
+
 def always(_: Outputs) -> bool:
     """For a phrase that is made from the records: that it stands in its cell is all there is to hold."""
     return True
@@ -150,6 +161,23 @@ CLAIMS = [
             and abs(means(o)[5] / counted(3) - 1) < 0.02
             and [round(counted(n)) for n in (2, 3, 4, 5)] == [122, 87, 83, 84]
         ),
+    ),
+    *(
+        Claim(
+            "parts-reading",
+            "| {} | {} |".format(name, " | ".join(f"{passes(n)[row]:.{0 if row == 0 else 1}f}" for n in (1, 5))),
+            always,
+        )
+        for row, name in enumerate(
+            (
+                "the new parts (perplexity)",
+                "LayerNorm for RMSNorm",
+                "ReLU network for SwiGLU",
+                "table of positions for rotary ones",
+                "no positions",
+                "all three old parts",
+            )
+        )
     ),
     Claim(
         "baseline-reading",

@@ -30,6 +30,11 @@ def accuracy(outputs: Outputs, way: str, labels: int) -> float:
     return float(found[1])
 
 
+def ratios(outputs: Outputs) -> list[float]:
+    """How likely blame is in a gap, beside praise: each start without and with a not, in turn."""
+    return [float(found) for found in re.findall(r": ([\d.]+) to 1", outputs["not-gap"])]
+
+
 def control(outputs: Outputs, name: str) -> list[float]:
     """A control's mean accuracies with 16, 64 and 200 labels."""
     return numbers(line(outputs["controls-plot"], name))
@@ -217,6 +222,19 @@ CLAIMS = [
             for said in ([accuracy(o, f"has read, {way}", n) for way in READ] for n in LABELS)
         ),
     ),
+    Claim(
+        "not-predict",
+        "nine of the ten words of praise are positive, with the *not* and without, and no word of blame is",
+        lambda o: (
+            re.findall(r"(?:praise|blame): (\d+), behind a not (\d+)", o["not-code"]) == 3 * [("9",) * 2, ("0",) * 2]
+        ),
+    ),
+    Claim(
+        "not-reading",
+        "Behind a *not* blame is two to four times as likely, beside praise, as without it",
+        lambda o: all(1.5 < b / a < 4.5 for a, b in zip(ratios(o)[::2], ratios(o)[1::2], strict=True)),
+    ),
+    Claim("not-reading", "With *it is not* the two are nearly level", lambda o: 0.6 < ratios(o)[1] < 1),
     Claim(
         "longer-reading",
         "At 64 labels it comes level with the words and pairs; at 16 and 200 it stays behind them",

@@ -157,3 +157,27 @@ def test_repair_on_a_full_disk_is_one_line_and_changes_nothing(own, monkeypatch)
     told = str(run("check", "01", "--repair").exception)
     assert "No space left on device; nothing was changed" in told
     assert path.read_bytes() == before and [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_notebook_too_large_by_its_outputs_keeps_its_answers(own, course):
+    """The line says what to do, and repair does it: nobody's answers go because a picture was large."""
+    path = own(**RIGHT)
+    picture = {"output_type": "stream", "name": "stdout", "text": "x" * (21 * 2**20)}
+    edit(path, lambda cells: cells[0].update(outputs=[picture]))
+    before = path.read_bytes()
+    told = str(run("hand-in", "01", "--name", "Ada").exception)
+    assert "larger than 20 MB: clear its outputs" in told and "handed out" not in told and "\n" not in told
+    assert "handed out" not in run("check", "01").output
+    shown = run("check", "01", "--repair").output
+    assert "its outputs are cleared" in shown and "2/2" in shown and "as it was handed out" not in shown
+    assert "return x + x" in path.read_text() and len(path.read_bytes()) < 20_000
+    assert [kept.read_bytes() for kept in path.parent.glob("*.bak")] == [before]
+
+
+def test_the_card_in_a_notebook_holds_no_colours(own, course):
+    """Kernels tell the programs that they start to write in colours."""
+    own(double=RIGHT["double"])
+    command = [sys.executable, "-c", IN_A_NOTEBOOK.format("x + x")]
+    environment = os.environ | {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-color"}
+    shown = subprocess.run(command, capture_output=True, text=True, cwd=course.root, env=environment).stdout
+    assert "1 answer was not run" in shown and "x1b" not in shown and "\x1b[1m1" not in shown, shown

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -40,7 +41,7 @@ from autograder.course import batch, gradebook, spread
 from autograder.course.curriculum import CourseError
 from autograder.course.grade import Means
 from autograder.course.receipts import only_one
-from autograder.service import grading, receive, sending, settings
+from autograder.service import grading, receive, sending, settings, turns
 from autograder.service import store as state
 
 SECONDS_AWAY = float(os.environ.get("SECONDS_AWAY", "5"))  # that a database is stopped
@@ -112,9 +113,9 @@ def test_packs_sent_at_once_are_one_hand_in(room):
     assert len(list((room.course.root / "classroom/received/ada/01_numbers").iterdir())) == 1
 
 
-def _zip(**files: bytes) -> bytes:
+def _zip(packed: int = zipfile.ZIP_DEFLATED, **files: bytes) -> bytes:
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(content, "w", packed) as archive:
         for name, data in files.items():
             archive.writestr(name.replace("__", "."), data)
     return content.getvalue()
@@ -133,9 +134,24 @@ def _zip(**files: bytes) -> bytes:
         (_zip(a__ipynb=b'{"cells": []}'), "none of 01_numbers's exercises"),
         (_zip(a__ipynb=b" " * (20 * 2**20 + 1)), "larger than 20 MB"),
         (_zip(**{f"n{number}": b"" for number in range(101)}), "more than 100 files"),
+        (_zip(a__ipynb=b'{"cells": [' + b"[]," * 600_000 + b"[]]}"), "more than 1,000,000 values: clear its outputs"),
+        (_zip(packed=zipfile.ZIP_LZMA, a__ipynb=b"{}"), "what came is not a pack"),
     ],
     # Not by their bytes, in which the time stands.
-    ids=["text", "nothing", "none", "two", "words", "deep", "a list", "another's", "large", "many"],
+    ids=[
+        "text",
+        "nothing",
+        "none",
+        "two",
+        "words",
+        "deep",
+        "a list",
+        "another's",
+        "large",
+        "many",
+        "values",
+        "unusual",
+    ],
 )
 def test_what_is_no_notebook_is_refused_in_one_line(room, content, says):
     refused = room.send("ada", content)
@@ -181,6 +197,33 @@ def test_tries_within_an_hour_are_counted(room, monkeypatch):
     later = state.now() + state.timedelta(hours=1, seconds=1)
     monkeypatch.setattr(state, "now", lambda: later)
     assert room.send("ada", contents[2]).status_code == 201
+
+
+def test_who_has_no_try_left_costs_the_server_no_reading(room, monkeypatch):
+    set_up(room.course, "c.Service.tries = 1")
+    room.reload()
+    content = room.pack(**RIGHT)
+    assert room.send("ada", content).status_code == 201
+    monkeypatch.setattr(receive, "read_pack", lambda *_: pytest.fail("it was read"))
+    assert room.send("ada", room.pack(note="another", **RIGHT)).status_code == 429
+    assert room.send("ada", content).status_code == 200
+
+
+def test_what_is_refused_again_and_again_is_no_longer_looked_at(room, monkeypatch):
+    """It takes no try of a chapter, but there is an end to it; nobody else has less for it."""
+    wrong = room.pack("02_words", shout="return text.upper()")
+    assert {room.send("ada", wrong).status_code for _ in range(turns.MOST_IN_VAIN - 1)} == {422}
+    good = room.pack(**RIGHT)
+    assert room.send("ada", good).status_code == 201, "no try is lost"
+    assert room.send("ada", good).status_code == 200, "the last that is sent for nothing"
+    other = room.pack(note="other", **RIGHT)
+    refused = room.send("ada", other)
+    assert refused.status_code == 429 and "no new hand-ins" in refused.json()["error"]
+    assert 3500 < int(refused.headers["Retry-After"]) <= 3601
+    assert room.send("ben", other).status_code == 201
+    later = time.monotonic() + 3601
+    monkeypatch.setattr(turns.time, "monotonic", lambda: later)
+    assert room.send("ada", other).status_code == 201
 
 
 def test_a_closed_chapter_takes_nothing(room):
@@ -436,6 +479,9 @@ def test_a_student_hands_in_and_reads_the_verdict(room, server, own):
     told = archive.with_suffix(".txt").read_text()
     assert hashlib.sha256(archive.read_bytes()).hexdigest() in told and "receipt:  " in told
     assert "serves" in line_of(run("serve", "--port", "0")), "a second server is turned away"
+    in_notebook = f"from autograder.course.packing import hand_in\nhand_in(chapter='01', server={server.url!r})"
+    done = subprocess.run([sys.executable, "-c", in_notebook], cwd=room.course.root, capture_output=True, text=True)
+    assert f"by {server.url} from ada" in done.stdout, done
     for token, says in (("wrong", "does not know this token"), ("two words", "holds no token")):
         assert says in line_of(run("hand-in", "01", "--server", server.url, AUTOGRADER_TOKEN=token))
 
@@ -497,6 +543,38 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_doubled(room,
     assert len(list((room.course.root / "classroom/received/ada/01_numbers").iterdir())) == 1
 
 
+def test_run_again_after_the_network_failed_it_is_the_same_hand_in(room, sandboxed, own, monkeypatch):
+    """The server had it, every answer was lost, and the student did what the line says: no try is lost to that."""
+    set_up(room.course, "c.Service.tries = 1")
+    own(**RIGHT)
+    (room.course.root / "token.txt").write_text(room.tokens["ada"])
+    ask, sent, server = sending._ask, [], Server(room.course)
+
+    def lossy(address, token, method, path, body=None):
+        told = ask(address, token, method, path, body)
+        if method == "POST":
+            sent.append(told["id"])
+            raise sending._Away("connection reset")
+        return told
+
+    try:
+        hand_in = ("hand-in", "01", "--server", server.url)
+        monkeypatch.setattr(sending, "_PATIENCE", (0, 0, 0))
+        with monkeypatch.context() as patch:
+            patch.setattr(sending, "_ask", lossy)
+            assert "run this again later" in line_of(run(*hand_in))
+        packs = sorted((room.course.root / "handed-in").glob("*.zip"))
+        time.sleep(1.1)  # its name and its manifest would say another time
+        done = run(*hand_in)
+        assert done.exit_code == 0 and f"receipt:  {sent[0]}" in done.output, (done.output, done.exception)
+        assert sorted((room.course.root / "handed-in").glob("*.zip")) == packs and str(packs[0]) in done.output
+        assert "receipt:  " in packs[0].with_suffix(".txt").read_text()
+        assert len(list((room.course.root / "classroom/received/ada/01_numbers").iterdir())) == 1
+        assert "1 time within the last hour" in line_of(run(*hand_in)), "what has a receipt is packed anew"
+    finally:
+        server.stop()
+
+
 def test_whoever_is_refused_reads_why_though_the_body_is_long(room, server):
     host = server.url.removeprefix("http://")
     for size, status in ((10 * 2**20, 401), (100 * 2**20, 413)):
@@ -510,6 +588,35 @@ def test_whoever_is_refused_reads_why_though_the_body_is_long(room, server):
             connection.send(b"x" * size)
         assert connection.getresponse().status == status
         connection.close()
+
+
+def test_it_takes_more_connections_than_a_shell_allows(room, sandboxed):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
+    try:
+        server = Server(room.course)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    try:
+        soft, hard = psutil.Process(server.process.pid).rlimit(psutil.RLIMIT_NOFILE)
+        assert soft == min(hard, 65_536)
+    finally:
+        server.stop()
+
+
+def test_one_student_fills_no_disk_with_what_never_ends(room, server):
+    host, port = server.url.removeprefix("http://").split(":")
+    head = f"POST /api/hand-ins/01_numbers HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {room.tokens['ben']}\r\n"
+    held = []
+    for _ in range(8):
+        held.append(socket.create_connection((host, int(port)), timeout=10))
+        held[-1].sendall(f"{head}Content-Length: {2**20}\r\n\r\n".encode() + b"x" * 1000)
+    assert room.send("ada", room.pack(**RIGHT)).status_code == 201
+    time.sleep(0.5)
+    coming = list(room.course.root.glob("classroom/received/.incoming/*"))
+    assert len(coming) <= turns.MOST_AT_ONCE, "the others wait"
+    for one in held:
+        one.close()
 
 
 def test_postgresql_is_away_while_hand_ins_come(room_on_postgresql, postgresql_server, sandboxed):

@@ -1,9 +1,11 @@
 """The server's pages: whose they are, what they hold, what a form can do, how they are read."""
 
+import contextlib
 import io
 import os
 import re
 import shutil
+import socket
 import threading
 import time
 import zipfile
@@ -17,7 +19,7 @@ import uvicorn
 from serving import HALF, RIGHT, run, set_up
 from starlette.testclient import TestClient
 
-from autograder.service import people
+from autograder.service import app, connections, people, site
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
 HOSTILE = "</pre><script>document.title='acted'</script><img src=x onerror=alert(1)>"
@@ -48,13 +50,20 @@ def test_a_browser_is_signed_in_by_a_cookie_that_nobody_else_can_read(room):
     browser = TestClient(room.client.app, base_url="https://testserver")
     done = browser.post("/sign-in", data={"token": room.tokens["ada"]}, headers=SAME, follow_redirects=False)
     cookie = done.headers["set-cookie"]
-    assert cookie.startswith("__Secure-autograder-session=") and room.tokens["ada"] not in cookie
+    assert cookie.startswith("__Host-autograder-session=") and room.tokens["ada"] not in cookie
     assert {"HttpOnly", "Secure", "SameSite=lax", "Path=/"} <= set(cookie.split("; "))
     assert "max-age=31536000" in done.headers["Strict-Transport-Security"]
     page = browser.get("/")
     assert "Your hand-ins" in page.text and "ada" in page.text and room.tokens["ada"] not in page.text
+    assert "autograder hand-in 01 --server ADDRESS" in page.text, "without it nothing is sent"
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "script-src 'sha256-" in policy
+    room.reload(prefix="/services/monday/")  # a path that is not all of the server's
+    within = TestClient(room.client.app, base_url="https://testserver/services/monday/")
+    done = within.post("sign-in", data={"token": room.tokens["ada"]}, headers=SAME, follow_redirects=False)
+    assert done.headers["set-cookie"].startswith("__Secure-autograder-session=")
+    assert "Path=/services/monday/" in done.headers["set-cookie"]
+    room.reload()
     here = TestClient(room.client.app).post("/sign-in", data={"token": room.tokens["ada"]}, headers=SAME)
     assert here.history[0].headers["set-cookie"].startswith("autograder-session=")  # on this machine, without https
 
@@ -177,11 +186,11 @@ def test_a_form_of_another_page_does_nothing(room, teacher):
 
 def test_a_cookie_ends_with_its_session_and_is_nobody_elses_proof(room):
     browser = sign_in(room, room.tokens["ada"])
-    cookie = browser.cookies["__Secure-autograder-session"]
+    cookie = browser.cookies["__Host-autograder-session"]
     page = browser.get("/").text
     assert "Your hand-ins" in page
     browser.post("/sign-out", data={"proof": proof(page)}, headers=SAME)
-    replayed = {"Cookie": f"__Secure-autograder-session={cookie}"}
+    replayed = {"Cookie": f"__Host-autograder-session={cookie}"}
     thief = TestClient(room.client.app, base_url="https://testserver")
     assert thief.get("/", headers=replayed, follow_redirects=False).headers["location"] == "/sign-in"
     # A token is none for the pages, nor a cookie for programs.
@@ -256,10 +265,10 @@ def test_on_a_hub_a_sign_in_is_good_once_and_for_the_browser_that_began_it(room,
     assert other.get(back).status_code == 403, "somebody else's, which has begun one of its own"
     assert mine.get("/oauth_callback?code=c&state=guessed").status_code == 403
     assert shown == []
-    replayed = mine.cookies["__Secure-autograder-asked"]
+    replayed = mine.cookies["__Host-autograder-asked"]
     assert mine.get(back, follow_redirects=False).status_code == 303 and shown == [("c", "verifier")]
     assert "Your hand-ins" in mine.get("/").text
-    again = other.get(back, headers={"Cookie": f"__Secure-autograder-asked={replayed}"}, follow_redirects=False)
+    again = other.get(back, headers={"Cookie": f"__Host-autograder-asked={replayed}"}, follow_redirects=False)
     assert again.status_code == 403 and len(shown) == 1
     assert mine.post("/sign-in", data={"token": room.tokens["ben"]}, headers=SAME).status_code == 404
 
@@ -309,7 +318,7 @@ in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: 
 @pytest.fixture
 def address(room):
     """The pages, where a browser reaches them."""
-    options = {"log_level": "warning", "port": 0, "lifespan": "off"}
+    options = {"log_level": "warning", "port": 0, "lifespan": "off", "http": connections.Connection}
     server = uvicorn.Server(uvicorn.Config(room.client.app, **options))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -318,6 +327,47 @@ def address(room):
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
     server.should_exit = True
     thread.join(10)
+
+
+def _talk(address: str, *sent: str, seconds: float = 10) -> bytes:
+    """Send pieces of a request, one each half second, and read until the server closes."""
+    host, port = address.removeprefix("http://").strip("/").split(":")
+    with socket.create_connection((host, int(port)), timeout=seconds) as connection:
+        for number, piece in enumerate(sent):
+            time.sleep(0.5 * bool(number))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(piece.encode())
+        told = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := connection.recv(1 << 16):
+                told += piece
+    return told
+
+
+def test_a_connection_of_which_nothing_comes_is_closed(room, monkeypatch, request):
+    monkeypatch.setattr(connections, "SECONDS", 0.7)
+    monkeypatch.setattr(site, "_SECONDS_FOR_A_FORM", 0.7)
+    address = request.getfixturevalue("address")
+    assert _talk(address) == b"", "it says nothing"
+    assert _talk(address, "GET / HTTP/1.1\r\nHost: x\r\n", *["A: b\r\n"] * 6) == b"", "its header has no end"
+    unread = "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+    assert b"404 Not Found" in _talk(address, unread, *["x"] * 6), "nobody reads its body"
+    form = "POST /sign-in HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 100\r\n\r\n"
+    assert b"408" in _talk(address, form, *["x"] * 6), "its form has no end"
+    monkeypatch.setattr(app, "_MOST_SECONDS", 3)
+    token = f"Authorization: Bearer {room.tokens['ada']}\r\n"
+    pack = f"POST /api/hand-ins/01_numbers HTTP/1.1\r\nHost: x\r\n{token}Content-Length: 100\r\n\r\n"
+    began = time.monotonic()
+    assert b"408" in _talk(address, pack, *["x"] * 6), "its pack has no end"
+    assert time.monotonic() - began < 5.5, "and the rest of it is not waited for"
+
+
+def test_a_request_that_two_servers_would_read_in_two_ways_is_refused(room, address):
+    """A proxy in front that went by the length would take what follows for the body, and this server for a request."""
+    token = f"Host: x\r\nAuthorization: Bearer {room.tokens['ada']}\r\n"
+    two = f"POST /api/hand-ins/01_numbers HTTP/1.1\r\n{token}Content-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n"
+    told = _talk(address, f"{two}0\r\n\r\nGET /api/me HTTP/1.1\r\n{token}\r\n")
+    assert told.count(b"HTTP/1.1 ") == 1 and b"HTTP/1.1 400" in told and b"ada" not in told
 
 
 # The headings of tables that are one word, and stand in several lines.

@@ -4,6 +4,7 @@ Each runs in a process forked for it, so that whatever happens there ends with i
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import resource
@@ -34,6 +35,7 @@ def happens(act: Callable[[], object], seconds: float = SECONDS, memory_mb: int 
     readable, writable = os.pipe()
     if (child := os.fork()) == 0:
         os.setsid()
+        faulthandler.disable()  # to die is what some are here for
         told = b"dies"
         try:
             if memory_mb is not None:
