@@ -126,7 +126,7 @@ class CanvasExport(_TableExport):
 
         def identity(student: Student) -> list[str]:
             known = section.get(student.id, "")
-            return [_name(student), "", student.id, student.lms_user_id or student.id, known]
+            return [_name(student), student.lms_user_id or "", student.id, student.id, known]
 
         self.write(gradebook, [columns, possible], identity)
 

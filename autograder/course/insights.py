@@ -453,7 +453,8 @@ def render(insights: Insights) -> str:
     templates = Environment(
         loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
     )
-    templates.filters |= {"percent": _percent, "points_of": _points_of, "formatted": formatted, "with_code": with_code}
+    templates.filters |= {"percent": _percent, "points_of": _points_of, "formatted": formatted}
+    templates.filters["with_code"] = lambda sentence: with_code(shown(sentence))
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("insights.html").render(insights=insights, style=style, most=SHOWN)
 

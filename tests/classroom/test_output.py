@@ -156,6 +156,8 @@ def table(path: Path) -> list[list[str]]:
 
 
 def test_export_writes_what_lmss_import(graded, tmp_path):
+    with Gradebook(f"sqlite:///{graded / 'gradebook.db'}", "attention") as book:
+        book.update_or_create_student("ben", lms_user_id="4711")
     shown = run("export", "--to", tmp_path / "marks")
     assert "mark by hand" in shown, "ada's written answer has no mark yet"
     nbgraders = table(tmp_path / "marks/grades.csv")
@@ -164,12 +166,12 @@ def test_export_writes_what_lmss_import(graded, tmp_path):
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "01_numbers", "02_words"],
         ["Points Possible", "", "", "", "", "4.0", "3.0"],
         ["ada", "", "ada", "ada", "", "3.0", "3.0"],
-        ["ben", "", "ben", "ben", "", "0.0", ""],
+        ["ben", "4711", "ben", "ben", "", "0.0", ""],
     ]
     assert table(tmp_path / "marks/moodle.csv") == [
         ["Username", "ID number", "First name", "Last name", "Email address", "01_numbers", "02_words"],
         ["ada", "", "", "", "", "3.0", "3.0"],
-        ["ben", "", "", "", "", "0.0", ""],
+        ["ben", "4711", "", "", "", "0.0", ""],
     ]
 
 
