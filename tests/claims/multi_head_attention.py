@@ -50,6 +50,12 @@ def _answered(o: dict[str, str]) -> list[int]:
     return [sum(share > 95 for share in line) for line in lines]
 
 
+def _careless(o: dict[str, str]) -> list[tuple[int, ...]]:
+    """Right answers (%) of each seed: of all guests, of those who need their own half of the seats, of the others."""
+    shares = [int(share) for share in re.findall(r"(\d+)%", o["careless-train"])]
+    return [tuple(shares[column::3]) for column in range(3)]
+
+
 def _cache(o: dict[str, str]) -> list[tuple[int, float]]:
     """MiB for the text, and million parameters, for 32, 8 and 1 heads of keys and values."""
     rows = re.findall(r"([\d,]+) MiB in all; ([\d.]+) million", o["sharing-cost"])
@@ -176,5 +182,14 @@ CLAIMS = [
         "long-dinner-reading",
         "*Own, small* shares nothing, and loses one question or two",
         lambda o: all(55 <= share <= 80 for share in _sharing(o)["own, small"][2]),
+    ),
+    Claim(
+        "careless-train-reading",
+        "About half of them, 49 to 58 %, by seed. Where the guest on my note sits in my own half of the seats, "
+        "0 to 3 or 4 to 7, the answer is right nearly always. Where not, it is little better than a guess, 12 to 27 %.",
+        lambda o: all(
+            (min(column), max(column)) == limits if limits else min(column) >= 95
+            for column, limits in zip(_careless(o), ((49, 58), None, (12, 27)), strict=True)
+        ),
     ),
 ]
