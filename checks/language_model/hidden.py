@@ -686,9 +686,10 @@ def check_perplexity(function: Callable) -> None:
         table = table.double() if number % 3 == 2 else table
         tokens = randint(0, vocab - 1, (batch, n))
         tokens += tokens >= pad_id  # every token but padding
-        # The shortest texts have one token, which predicts nothing, or none; and of some batches no text has padding.
+        # The shortest texts have one token, which predicts nothing, or none: they come early, so that each of the last
+        # texts counts. Of some batches no text has padding.
         shortest = n if number % 4 == 3 else 0
-        lengths = torch.linspace(max(n - 1, shortest), shortest, batch - 1).long()
+        lengths = torch.linspace(shortest, max(n - 1, shortest), batch - 1).long()
         for row, length in zip(tokens[1:], lengths.tolist(), strict=True):
             row[length:] = pad_id
         if n > 2:  # 0 and 1 are there as real tokens, which tells a fixed pad_id from padding that counts
