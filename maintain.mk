@@ -98,7 +98,7 @@ results:
 	$(BIN)/python results/caption_models.py --compare
 	$(BIN)/python results/induction.py
 	$(BIN)/python results/reading.py --body solutions/12_pretraining/body.pt
-	$(BIN)/python results/reading.py --body solutions/12_pretraining/body.pt --compare
+	$(BIN)/python results/reading.py --compare --together
 	$(BIN)/python results/self_training.py
 	$(BIN)/python results/controls.py
 	$(BIN)/python results/report.py

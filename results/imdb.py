@@ -138,6 +138,7 @@ ENSEMBLES = {
     "grams_mixture": ["grams", "bayes"],
     "everything": ["grams", "bayes", "vectors"],
 }
+ANSWERS = "answers-test-last-512"  # in the cache: what finished models said of the test reviews
 TITLES = {
     "logistic": "logistic regression, tf–idf of words",
     "bigrams": "logistic regression, tf–idf of words and pairs",
@@ -520,7 +521,7 @@ def main() -> None:
     together = "+".join(map(str, given.seeds))
     labels = torch.tensor([example.label for example in test.examples])
     folder = cache_folder(root)
-    answers = folder / ("answers-validation" if given.validate else "answers-test-last-512")
+    answers = folder / ("answers-validation" if given.validate else ANSWERS)
     if given.compare:
         compare(given.seeds, labels, answers)
         return

@@ -4,6 +4,7 @@
     python results/reading.py [--ways full lora frozen scratch regression] [--labels 100 1000 25000] [--seeds 0 1 2]
     python results/reading.py --validate [--ways …] [--labels …] [--set epochs=2 …] [--body FILE]
     python results/reading.py --compare
+    python results/reading.py --together
 
 Each way is tried on three draws of labelled training reviews, the same for all ways; of all 25,000 there is one draw,
 and a seed is that of a training. `--validate` draws from the reviews without those of the last tenth of the training
@@ -19,12 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from imdb import REGRESSIONS, right_of, run_regression, scored, write_difference
+from imdb import ANSWERS as IMDB_ANSWERS
+from imdb import READ_AHEAD, REGRESSIONS, right_of, run_regression, scored, write_difference
 from pretraining import Body, load_pieces, load_rows, new_body, state_path
 from quick import keep_freed_memory
 from report import (
     STARTED_IN,
     clocks,
+    cost_together,
     full_data,
     parse_settings,
     precision_of,
@@ -40,7 +43,7 @@ from torch.nn import functional as F
 from torchtext import data
 
 from attention_course.bodies import load_export
-from attention_course.data import cache_folder, load_reviews, review_fields
+from attention_course.data import cache_folder, load_reviews, read_reviews, review_fields
 from attention_course.training import mixed_precision, save
 
 EXPERIMENT = "Film reviews (IMDB), judged after reading"
@@ -52,7 +55,13 @@ WAYS = {
     "scratch": "the same body, which has read nothing",
     "regression": "logistic regression, NB-weighted words, pairs and triples",
 }
+TOGETHER = {
+    "mean of the body that has read, fine-tuned, and the NB-weighted regression": ("full", "regression"),
+    "mean of the body that has read, fine-tuned, and both regressions": ("full", "regression", "vectors"),
+}
+DRAWN_ONLY = {"frozen", "regression"}  # nothing else in them is drawn: with all labels, one run of them is all runs
 COMPARED = [("full", "scratch"), ("full", "regression"), ("full", "lora"), ("full", "frozen"), ("frozen", "scratch")]
+ALL = 25_000
 HELD_OUT = 0.1  # of the training films, to choose settings
 TUNING = {
     "longest": 512,  # pieces of a review that are read: its last
@@ -270,7 +279,7 @@ def run_way(
         "epochs": epochs,
         "precision": precision_of(mixed_precision()),
         "settings": settings,
-        "read": state["tokens"],
+        "read": 0 if way == "scratch" else state["tokens"],
     }
     return cost | about, probabilities
 
@@ -280,13 +289,18 @@ def title_of(way: str, count: int) -> str:
     return f"{WAYS[way]}, {count:,} labels"
 
 
+def answers_of(way: str, count: int, seeds: list[int], folder: Path) -> list[tuple[dict, Tensor]]:
+    """What finished models of a way said of the test reviews."""
+    numbers = [0] if count == ALL and way in DRAWN_ONLY else seeds
+    return read_answers([folder / f"{way}-{count}-{number}.pt" for number in numbers])
+
+
 def compare(counts: list[int], seeds: list[int], labels: Tensor, folder: Path) -> None:
     """Which of two ways is better on the same test reviews, each count of labels for itself."""
     for count in counts:
         for one, other in COMPARED:
-            paths = [[folder / f"{way}-{count}-{seed}.pt" for seed in seeds] for way in (one, other)]
             try:
-                right = [right_of(read_answers([p for p in kind]), labels) for kind in paths]
+                right = [right_of(answers_of(way, count, seeds, folder), labels) for way in (one, other)]
             except FileNotFoundError as error:
                 print(f"{title_of(one, count)} against {title_of(other, count)}: {error}", file=sys.stderr)
                 continue
@@ -294,16 +308,40 @@ def compare(counts: list[int], seeds: list[int], labels: Tensor, folder: Path) -
             write_difference(EXPERIMENT, title, "+".join(map(str, seeds)), *right)
 
 
+def combine(seeds: list[int], labels: Tensor, folder: Path) -> None:
+    """The mean of what finished models, taught by all labels, say of each test review: none counts more than another.
+
+    Raises:
+        FileNotFoundError: one of these models has not been run.
+    """
+    said = {way: answers_of(way, ALL, seeds, folder) for way in ("full", "regression")}
+    said["vectors"] = read_answers([folder.parent / IMDB_ANSWERS / "vectors-0.pt"])
+    for title, kinds in TOGETHER.items():
+        kept = [said[kind] for kind in kinds]
+        probabilities = torch.stack([torch.stack([p.double() for _, p in kind]).mean(0) for kind in kept]).mean(0)
+        run = cost_together([record for kind in kept for record, _ in kind])
+        score = scored(f"{title}, {ALL:,} labels", "+".join(map(str, seeds)), probabilities, labels)
+        notes = {"notes": [READ_AHEAD]} if "vectors" in kinds else {}
+        write_run(about_data(len(labels)) | notes | score | run)
+
+
+def about_data(tested: int) -> dict[str, str]:
+    """What every record says of the data and the measure."""
+    told = f"75,000 reviews to read, some of them labelled, {tested:,} to test with"
+    return {"experiment": EXPERIMENT, "data": told, "metric": METRIC}
+
+
 def main() -> None:
     """Train what is asked for and keep each result."""
     parser = argparse.ArgumentParser(description="Measure what reading first brings, on the full IMDB data.")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
-    parser.add_argument("--labels", type=int, nargs="+", default=[100, 1000, 25_000])
+    parser.add_argument("--labels", type=int, nargs="+", default=[100, 1000, ALL])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--body", type=Path, metavar="FILE", help="an exported one; else the decayed one in the cache")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--validate", action="store_true", help="report on held-out training films; keep nothing")
     parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
+    parser.add_argument("--together", action="store_true", help="means of finished models that had all labels")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")
     given = parser.parse_args()
     if given.set and not given.validate:
@@ -313,6 +351,13 @@ def main() -> None:
     root = full_data("imdb")
     keep_freed_memory()
     answers = cache_folder(root) / ("answers-reading-validation" if given.validate else "answers-reading")
+    if given.compare or given.together:
+        wanted = torch.tensor([review.label for review in read_reviews(root, "test")])
+        if given.compare:
+            compare(given.labels, given.seeds, wanted, answers)
+        if given.together:
+            combine(given.seeds, wanted, answers)
+        return
     if given.body:
         state = load_export(STARTED_IN / given.body)
         pieces = state["pieces"]
@@ -329,9 +374,6 @@ def main() -> None:
     test_labels = about["labels"][outside] if given.validate else test_about["labels"]
     if given.validate:
         test_rows = [rows[i] for i in outside]
-    if given.compare:
-        compare(given.labels, given.seeds, test_labels, answers)
-        return
     for count in given.labels:
         for seed in given.seeds:
             for way in given.ways:
@@ -354,13 +396,8 @@ def main() -> None:
                 save((run, probabilities), answers / f"{way}-{count}-{seed}.pt")
                 score = scored(title, seed, probabilities, test_labels)
                 if not given.validate:
-                    where = {
-                        "drawn": ["parameters", "epochs"],  # the words of a draw, and how many steps an epoch has
-                        "experiment": EXPERIMENT,
-                        "data": f"75,000 reviews to read, some of them labelled, {len(test_labels):,} to test with",
-                        "metric": METRIC,
-                    }
-                    write_run(where | score | run)
+                    drawn = ["parameters", "epochs"]  # the words of a draw, and how many steps an epoch has
+                    write_run(about_data(len(test_labels)) | {"drawn": drawn} | score | run)
 
 
 if __name__ == "__main__":

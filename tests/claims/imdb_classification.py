@@ -514,8 +514,11 @@ CLAIMS = [
     Claim("both-reading", "0.7, the median", lambda o: abs(agreements(o)["trained"][0] - 0.7) < 0.05),
     Claim(
         "records",
-        "With the same 25,000 labels it then reaches 91.0 % (one training)",
-        lambda _: near([91.0], recorded("a body that has read, all of it fine-tuned, 25,000 labels", READ_FIRST)),
+        "With the same 25,000 labels it then reaches 91.1 ± 0.1 % (three trainings)",
+        lambda _: (
+            len(found := recorded("a body that has read, all of it fine-tuned, 25,000 labels", READ_FIRST)) == 3
+            and near([91.1, 0.1], [mean(found), stdev(found)])
+        ),
     ),
     Claim(
         "warm",

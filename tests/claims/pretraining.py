@@ -330,18 +330,15 @@ CLAIMS = [
         "sample's test reviews is among its training reviews",
         lambda o: found_in(o, "in the training reviews:") == [],
     ),
-    Claim("real-records", "where it is missing, there was one training", drawn_as_recorded),
+    Claim("real-records", "and with all 25,000 over three trainings; where it is missing, there was one", drawn_as_recorded),
     Claim(
         "real-reading",
-        "some seven points behind the tuned one, after as many steps, in one training",
-        lambda _: (
-            len(recorded(SCRATCH, 1000)) == 1 and 6.5 < recorded(TUNED, 1000)[0] - recorded(SCRATCH, 1000)[0] < 7.5
+        "some seven points behind the tuned one, after as many steps, and with all 25,000 still four (one training "
+        "of it each)",
+        lambda _: all(
+            len(alone := recorded(SCRATCH, labels)) == 1 and abs(mean(recorded(TUNED, labels)) - alone[0] - gap) < 0.5
+            for labels, gap in ((1000, 7), (25_000, 4))
         ),
-    ),
-    Claim(
-        "real-reading",
-        "With 25,000 it is not in the figure",
-        lambda o: ("has read nothing", 25_000) not in drawn(o),
     ),
     Claim(
         "real-reading",
