@@ -77,7 +77,7 @@ def expect_nouns(matrices: Sequence[Tensor], words: Sequence[tuple[int, int]], n
     i, wanted = wrong
     kind, own = words[i]
     wq, wk, wv = matrices
-    if _wrong_words(_outputs(x, wk, wq, wv), words, num_words) is None:
+    if outputs[i][wanted] < 0.5 and _wrong_words(_outputs(x, wk, wq, wv), words, num_words) is None:
         mistake = m.noun_finder.EXCHANGED
     elif _wrong_words(_outputs(x, 30 * wq, wk, wv), words, num_words) is None:
         mistake = m.noun_finder.TOO_SMALL
