@@ -1,44 +1,59 @@
-"""Chapter 06's reversal task for longer than the chapter has time for: does a warm-up help a deep post-norm stack?
+"""Chapter 06's reversal task for longer than the chapter has time for: what does a deep post-norm stack need?
 
     python results/warmup.py
 
-Twelve blocks, 500 steps, three seeds; the same model, batches and optimizer as in the chapter.
+500 steps; the same model, batches and optimizer as in the chapter. With Xavier's weights twelve blocks, three seeds;
+with torch's smaller ones twelve blocks, ten seeds, and twenty-four, three.
 """
 
 import os
 from pathlib import Path
 from typing import Any
 
-from report import clocks, write_run
+from report import clocks, run_path, write_run
 
 os.chdir(Path(__file__).resolve().parent.parent / "solutions" / "06_transformer_block")
 
 import autograder.course.imports  # noqa: E402, F401, I001
 import transformer_block as chapter  # noqa: E402
 
-DEPTH, STEPS, SEEDS = 12, 500, 3
+STEPS = 500
 MOMENTS = (120, 250, 500)  # the chapter stops at the first
-RUNS: dict[str, dict[str, Any]] = {
-    "post-norm, no warm-up": {"norm_first": False},
-    "post-norm, warm-up of 60 steps": {"norm_first": False, "warmup": 60},
-    "post-norm, warm-up of 250 steps": {"norm_first": False, "warmup": 250},
-    "post-norm, a third of the rate": {"norm_first": False, "rate": 1e-3},
+POST: dict[str, Any] = {"norm_first": False}
+SMALLER = POST | {"start": None}  # as torch draws them
+XAVIER, SMALL = "Reversing eight digits (chapter 06)", "Reversing eight digits, torch's weights (chapter 06)"
+# experiment, model, blocks, seeds, settings
+RUNS = [
+    (XAVIER, "post-norm, no warm-up", 12, 3, POST),
+    (XAVIER, "post-norm, warm-up of 60 steps", 12, 3, POST | {"warmup": 60}),
+    (XAVIER, "post-norm, warm-up of 250 steps", 12, 3, POST | {"warmup": 250}),
+    (XAVIER, "post-norm, a third of the rate", 12, 3, POST | {"rate": 1e-3}),
+    (XAVIER, "post-norm, a tenth of the rate", 12, 3, POST | {"rate": 3e-4}),
+    (SMALL, "12 blocks, post-norm, no warm-up", 12, 10, SMALLER),
+    (SMALL, "24 blocks, post-norm, no warm-up", 24, 3, SMALLER),
+    (SMALL, "24 blocks, post-norm, warm-up of 60 steps", 24, 3, SMALLER | {"warmup": 60}),
+    (SMALL, "24 blocks, post-norm, a third of the rate", 24, 3, SMALLER | {"rate": 1e-3}),
+    (SMALL, "24 blocks, pre-norm, no warm-up", 24, 3, SMALLER | {"norm_first": True}),
+]
+DATA = {
+    XAVIER: "Random digits, 32 rows of eight at each step; twelve blocks of width 32",
+    SMALL: "Random digits, 32 rows of eight at each step; blocks of width 32 with torch's default weights",
 }
 
 
-def keep_run(name: str, seed: int) -> None:
+def keep_run(experiment: str, name: str, depth: int, seed: int, settings: dict[str, Any]) -> None:
     """Train once and keep the loss at the end and on the way."""
     read = clocks()
-    losses = chapter.train_to_reverse(DEPTH, seed=seed, steps=STEPS, **RUNS[name])
+    losses = chapter.train_to_reverse(depth, seed=seed, steps=STEPS, **settings)
     values = {f"step {step}": round(sum(losses[step - 10 : step]) / 10, 3) for step in MOMENTS}
     print(f"{name}, seed {seed}: {values}", flush=True)
     run = {
-        "experiment": "Reversing eight digits (chapter 06)",
-        "data": "Random digits, 32 rows of eight at each step; twelve blocks of width 32",
+        "experiment": experiment,
+        "data": DATA[experiment],
         "metric": "Loss for each digit, mean of the last ten steps (guessing: 2.303)",
         "model": name,
         "seed": seed,
-        "parameters": sum(p.numel() for p in chapter.Stack(DEPTH, norm_first=False).parameters()),
+        "parameters": sum(p.numel() for p in chapter.Stack(depth, norm_first=settings["norm_first"]).parameters()),
         "epochs": "–",
         "precision": "float32",
         "values": values,
@@ -47,6 +62,7 @@ def keep_run(name: str, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    for seed in range(SEEDS):
-        for name in RUNS:
-            keep_run(name, seed)
+    for experiment, name, depth, seeds, settings in RUNS:
+        for seed in range(seeds):
+            if not run_path(experiment, name, seed).exists():
+                keep_run(experiment, name, depth, seed, settings)

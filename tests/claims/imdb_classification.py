@@ -528,15 +528,19 @@ CLAIMS = [
     ),
     Claim(
         "warm",
-        "had not learned the task after 500 steps in\nany of the four ways",
-        lambda _: all(len(reversal(model)) == 3 and min(reversal(model)) > 1.6 for model in REVERSALS),
+        "all three seeds were where guessing is, at 2.30 or 2.31. With a warm-up of 60 steps all three learned, and "
+        "ended at\n0.47, 0.00 and 0.00. But so they did at a third of the rate from the first step on (0.01 each)",
+        lambda _: (
+            [
+                [round(loss, 2) for loss in sorted(reversal(f"24 blocks, post-norm, {how}"))]
+                for how in ("no warm-up", "warm-up of 60 steps", "a third of the rate")
+            ]
+            == [[2.3, 2.31, 2.31], [0.0, 0.0, 0.47], [0.01, 0.01, 0.01]]
+        ),
     ),
     Claim(
         "warm",
-        "the long warm-up was ahead of the lower rate, with each seed, and the short one was not",
-        lambda _: (
-            all(long < low for long, low in zip(reversal(REVERSALS[3]), reversal(REVERSALS[2]), strict=True))
-            and mean(reversal(REVERSALS[1])) > mean(reversal(REVERSALS[2]))
-        ),
+        "had not learned the task after 500 steps in\nany of the four ways",
+        lambda _: all(len(reversal(model)) == 3 and min(reversal(model)) > 1.6 for model in REVERSALS),
     ),
 ]

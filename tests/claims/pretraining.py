@@ -330,7 +330,11 @@ CLAIMS = [
         "sample's test reviews is among its training reviews",
         lambda o: found_in(o, "in the training reviews:") == [],
     ),
-    Claim("real-records", "and with all 25,000 over three trainings; where it is missing, there was one", drawn_as_recorded),
+    Claim(
+        "real-records",
+        "and with all 25,000 over three trainings; where it is missing, there was one",
+        drawn_as_recorded,
+    ),
     Claim(
         "real-reading",
         "some seven points behind the tuned one, after as many steps, and with all 25,000 still four (one training "
