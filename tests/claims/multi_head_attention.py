@@ -206,7 +206,8 @@ CLAIMS = [
     Claim(
         "careless-train-reading",
         "About half of them, 49 to 58 %, by seed. Where the guest on my note sits in my own half of the seats, "
-        "0 to 3 or 4 to 7, the answer is right nearly always. Where not, it is little better than a guess, 12 to 27 %.",
+        "0 to 3 or 4 to 7, the answer is right nearly always. Where not, it has only its own half to guess from: "
+        "12 to 27 %.",
         lambda o: all(
             (min(column), max(column)) == limits if limits else min(column) >= 95
             for column, limits in zip(_careless(o), ((49, 58), None, (12, 27)), strict=True)
