@@ -424,7 +424,7 @@ def _check_dropout(cls: Callable, probability: float) -> None:
     right, weights = _multi_head(*inputs.values(), state=state, heads=heads)
 
     expect_same_in_eval(module, [*inputs.values()], f"the module with dropout={probability}")
-    for value, name in zip(call(module, *inputs.values()), ("the output", "the weights"), strict=True):
+    for value, name in zip(two(call(module, *inputs.values())), ("the output", "the weights"), strict=True):
         expected = right if value.shape == right.shape else weights
         expect_close(value, expected, f"{name} with dropout={probability}, after `.eval()`,", tolerance=_FLOAT32)
 

@@ -35,6 +35,11 @@ class Attention(Mistake):
 
     MAPS_OF_A_SLICE = "Wq, Wk and Wv are not maps of one head's slice, one each for all heads"
     MAPS_OF_ALL = "Wq, Wk, Wv and WO are not maps of all features, each with its bias"
+    SLICE_MAP_OF_ALL = "a map of one head's slice is given all features: narrow heads split first, then map"
+    FULL_MAP_OF_A_SLICE = (
+        "a map of all features is given those of one head only: WO comes after the merge, and in wide heads the other "
+        "maps come before the split"
+    )
     BY_ALL_FEATURES = "the scores are divided by √dim: in a head, a dot product has fewer terms than that"
     BY_LENGTH = "the scores are divided by the root of the sequence length: it is the features that count"
     BY_NO_ROOT = "the scores are divided by the number of a head's features, not by its root"
