@@ -980,7 +980,7 @@ def check_effect_of_erasing(function: Callable) -> None:
             # Training as a whole, and the parts that do nothing as it comes.
             modes = [True, True, *(randint(0, 2, (11,)) > 0).tolist()]
             place(set_modes, beside=function)(model, modes)
-            source, lengths = _sentences(vocabularies[0], batch, length)
+            source, lengths = _sentences(vocabularies[0], batch, length, slack=int(length > 4))
             problem = {"source": source, "lengths": lengths, "target": randint(0, vocabularies[1], (batch, n))}
             before = {name: value.clone() for name, value in model.state_dict().items()}
             with unchanged(**problem):

@@ -196,7 +196,10 @@ def _attention_mistakes(
 
     return {
         m.AdditiveAttention.MASK_IGNORED: scores.softmax(-1),
-        m.AdditiveAttention.MASK_INVERTED: torch.eye(3)[2] * ~mask,
+        # Where all tokens are real nothing is left: zeros, or equal weights if they are not set.
+        m.AdditiveAttention.MASK_INVERTED: _one_of(
+            weights, torch.eye(3)[2] * ~mask, scores.masked_fill(mask, -1e9).softmax(-1)
+        ),
         m.AdditiveAttention.FILLED_WITH_ZERO: scores.masked_fill(~mask, 0).softmax(-1),
         m.AdditiveAttention.MASKED_AFTERWARDS: scores.softmax(-1) * mask,
         m.AdditiveAttention.FIRST_MASK: torch.tensor([[1 / 4, 3 / 4, 0], [9 / 10, 1 / 10, 0]]),
