@@ -252,12 +252,17 @@ CLAIMS = [
     Claim(
         "erasing-verdict",
         "for 38 % of all English words",
-        lambda o: "= most looked at 38%, = at the same place 32%" in o["erasing-count"],
+        lambda o: "= most looked at 38%, = at the same place 32%," in o["erasing-count"],
     ),
     Claim(
         "erasing-verdict",
         "it is 47 % against 39 %",
-        lambda o: "= most looked at 47%, = at the same place 39%" in o["erasing-count"],
+        lambda o: "= most looked at 47%, = at the same place 39%," in o["erasing-count"],
+    ),
+    Claim(
+        "erasing-verdict",
+        "word for 65 % of them",
+        lambda o: o["erasing-count"].rstrip().endswith("= without attention 65%"),
     ),
     Claim(
         "ex5",
