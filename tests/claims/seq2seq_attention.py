@@ -4,6 +4,7 @@ import json
 import math
 import re
 from functools import cache
+from itertools import pairwise
 from statistics import mean, stdev
 
 from autograder.course.curriculum import find_course
@@ -93,6 +94,25 @@ def looks_of_full_stops() -> tuple[int, int, int]:
     ends = [c for c in real_captions() if "weights" in c and c["attention"][-1] == "."]
     own = sum(["", *c["source"], ""][darkest(c)[-1]] == "." for c in ends)
     return len(ends), own, sum(darkest(c)[-1] == darkest(c)[-2] for c in ends)
+
+
+def repeats(words: list[str], count: int) -> bool:
+    """Whether some run of so many words stands twice; of one word, twice running, `<unk>` aside."""
+    if count == 1:
+        return any(one == other != "<unk>" for one, other in pairwise(words))
+    runs = list(zip(*(words[i:] for i in range(count)), strict=False))
+    return len(set(runs)) < len(runs)
+
+
+def repeating(count: int, captions: list[dict]) -> list[int]:
+    """How many captions repeat words: without attention, with it, in the references."""
+    kinds = ("without", "attention", "reference")
+    return [sum(repeats(caption[kind], count) for caption in captions) for kind in kinds]
+
+
+def longest(count: int) -> list[dict]:
+    """The real captions with the most German tokens, as the chapter sorts them."""
+    return sorted(real_captions(), key=lambda caption: len(caption["source"]))[-count:]
 
 
 def lengths(outputs: dict[str, str]) -> list[list[float]]:
@@ -271,8 +291,47 @@ CLAIMS = [
     ),
     Claim(
         "real-by-length-reading",
-        "81 % of the BLEU that attention reaches, in the longest 69 %",
-        lambda o: [round(100 * row[1] / row[0]) for row in (lengths(o)[0], lengths(o)[-1])] == [81, 69],
+        "81 % of the BLEU that attention reaches, then 77, and in both of the longer ones 69 %",
+        lambda o: [round(100 * row[1] / row[0]) for row in lengths(o)] == [81, 77, 69, 69],
+    ),
+    Claim(
+        "real-by-length-reading",
+        "229 and 171 are longer than that, and at the first cut, which decides, 172 are shorter. It is the growth "
+        "itself that is smaller there",
+        lambda o: (
+            [sum(len(c["source"]) > cut for c in real_captions()) for cut in (8, 14, 15)] == [828, 229, 171]
+            and max(row[3] for row in growths(o)[6:]) < min(row[3] for row in growths(o)[:6])
+            and max(row[5] - row[4] for row in growths(o)[6:]) < growths(o)[0][5] - growths(o)[0][4]
+        ),
+    ),
+    Claim(
+        "real-by-length-reading",
+        "In 60 of the 250 longest captions it writes some three words twice; with attention it is 25, and the "
+        "references do so in 10",
+        lambda o: repeating(3, longest(250)) == [60, 25, 10],
+    ),
+    Claim(
+        "real-by-length-reading",
+        "in 33 of all 1,000 captions, against 7 without",
+        lambda o: repeating(1, real_captions())[:2] == [7, 33],
+    ),
+    Claim(
+        "real-by-length-reading",
+        "*five people in the snow with snow in the background with snow in the background*",
+        lambda o: any(
+            " ".join(c["without"])
+            == "five people in the snow with snow in the background with snow in the background ."
+            for c in real_captions()
+        ),
+    ),
+    Claim(
+        "real-align-reading",
+        "*holding a* looks most at *küche*, and *kitchen* about as much at *schale* as at *küche*",
+        lambda o: (
+            looked("eine frau , die in einer", "holding", "küche") > 500
+            and abs(looked("eine frau , die in einer", "kitchen", "küche") - 400) < 20
+            and abs(looked("eine frau , die in einer", "kitchen", "schale") - 400) < 20
+        ),
     ),
     Claim(
         "real-by-length-reading",
