@@ -7,6 +7,7 @@ from functools import cache
 from itertools import pairwise
 from statistics import mean, stdev
 
+from attention_course.data import cut_english, cut_german
 from autograder.course.curriculum import find_course
 from claims import Claim, records
 
@@ -113,6 +114,22 @@ def repeating(count: int, captions: list[dict]) -> list[int]:
 def longest(count: int) -> list[dict]:
     """The real captions with the most German tokens, as the chapter sorts them."""
     return sorted(real_captions(), key=lambda caption: len(caption["source"]))[-count:]
+
+
+def easy_tokens() -> list[list[float]]:
+    """Of each third of the validation captions: the share of articles, and of full stops and ends, in English."""
+    sides = [
+        (find_course().root / f"data/sample/multi30k/val.{side}").read_text(encoding="utf-8").splitlines()
+        for side in ("de", "en")
+    ]
+    german = [len(cut_german(line)) for line in sides[0]]
+    order = sorted(range(len(german)), key=german.__getitem__)
+    cuts = [round(i * len(order) / 3) for i in range(4)]
+    shares = []
+    for start, end in pairwise(cuts):
+        tokens = [token for i in order[start:end] for token in [*cut_english(sides[1][i]), "<eos>"]]
+        shares.append([sum(t in some for t in tokens) / len(tokens) for some in (("a", "an", "the"), (".", "<eos>"))])
+    return shares
 
 
 def lengths(outputs: dict[str, str]) -> list[list[float]]:
@@ -331,6 +348,15 @@ CLAIMS = [
             looked("eine frau , die in einer", "holding", "küche") > 500
             and abs(looked("eine frau , die in einer", "kitchen", "küche") - 400) < 20
             and abs(looked("eine frau , die in einer", "kitchen", "schale") - 400) < 20
+        ),
+    ),
+    Claim(
+        "by-length-reading",
+        "articles are 17 % of the English tokens in each third, and full stop and `<eos>`, one of each in a caption, "
+        "become rarer",
+        lambda o: (
+            [round(100 * articles) for articles, _ in easy_tokens()] == [17, 17, 17]
+            and [ends for _, ends in easy_tokens()] == sorted((ends for _, ends in easy_tokens()), reverse=True)
         ),
     ),
     Claim(
