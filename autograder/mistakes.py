@@ -106,6 +106,10 @@ class Common(Mistake):
         "two tensors meet whose sizes do not fit: one has lost a dimension (a sum, a mean or a maximum keeps it with "
         "`keepdim=True`), has two turned round, or was never expanded"
     )
+    EINSUM_LETTERS = (
+        "an einsum string has more letters for a tensor than it has dimensions, or fewer: each dimension needs one, "
+        "and `...` stands for those that have none"
+    )
     OTHER_NUMBER_OF_ENTRIES = (
         "`view` or `reshape` is given sizes that do not hold as many numbers as there are: which size goes where?"
     )
@@ -222,6 +226,7 @@ _EXPLAINED: dict[str, Mistake] = {
     "expects each tensor to be equal size": Common.SIZES_DO_NOT_FIT,
     "must have same number of dimensions": Common.SIZES_DO_NOT_FIT,
     "to match target batch_size": Common.SIZES_DO_NOT_FIT,
+    "number of subscripts in the equation": Common.EINSUM_LETTERS,  # it may end in "no ellipsis was given"
     "is invalid for input of size": Common.OTHER_NUMBER_OF_ENTRIES,
     "Boolean value of Tensor with more than one value is ambiguous": Common.TRUTH_OF_MANY,
     "view size is not compatible with input tensor's size and stride": Common.VIEW_OF_TRANSPOSED,
