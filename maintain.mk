@@ -92,6 +92,8 @@ results:
 	$(BIN)/python results/multi30k.py
 	$(BIN)/python results/multi30k.py --compare
 	$(BIN)/python results/beams.py
+	$(BIN)/python results/beams.py --told
+	$(BIN)/python results/beams.py --drawn
 	$(BIN)/python results/caption_models.py
 	$(BIN)/python results/caption_models.py --epochs 1
 	$(BIN)/python results/caption_models.py --epochs 5

@@ -3,11 +3,14 @@
     python data/download.py
     python results/beams.py
     python results/beams.py --shown
+    python results/beams.py --told
+    python results/beams.py --drawn
 
 One run for each way of decoding, and its difference to a beam of 5 with chapter 10's convention. Ways are compared on
 the validation captions; the test captions are read greedily, with chapter 10's beam, and with the reward chosen here.
 `--shown` writes what chapter 10 reads errors in. `--told` scores what the model guesses where it is told how the
-reference begins, and translations by length and by how rare their German words are.
+reference begins, and translations by length and by how rare their German words are. `--drawn` draws each piece
+at random in place of a search, and decodes the sample's training captions, which the shipped translator never saw.
 """
 
 import argparse
@@ -197,6 +200,9 @@ def write_told(root: Path) -> None:
     rarest, lengths = np.array(rarest_words(root, texts)), np.array([len(text.split()) for text in references])
     thirds = zip(("shortest", "middle", "longest"), np.array_split(np.argsort(lengths, kind="stable"), 3), strict=True)
     by_length = {f", the {name} third": rows for name, rows in thirds}
+    german = np.argsort([len(cut_german(text)) for text in texts], kind="stable")
+    thirds = zip(("shortest", "middle", "longest"), np.array_split(german, 3), strict=True)
+    by_german = {f", the {name} third of the German": rows for name, rows in thirds}
     times = {"0 times": (0, 0), "1 to 5 times": (1, 5), "6 to 20 times": (6, 20), "21 times or more": (21, 10**9)}
     by_rarity = {
         f", the rarest word read {name}": np.flatnonzero((low <= rarest) & (rarest <= high))
@@ -204,7 +210,7 @@ def write_told(root: Path) -> None:
     }
     whole = {"": np.arange(len(texts))}
     tables = {}
-    for way, parts in ((GREEDY, whole | by_length | by_rarity), (REWARDED, whole | by_length), ({}, whole)):
+    for way, parts in ((GREEDY, whole | by_length | by_german | by_rarity), (REWARDED, whole | by_length), ({}, whole)):
         read, title = clocks(), title_of(way) if way else told
         said = decode(model, pieces, texts, way) if way else guess(model, pieces, texts, wanted)
         cost = read()
@@ -230,14 +236,81 @@ def write_told(root: Path) -> None:
                 "intervals": {"BLEU": bleu_interval(TOKENS, table)},
                 "notes": [
                     "Seconds are those of decoding all captions.",
-                    "Thirds are by the length of the reference.",
-                    "A word was read as often as it stands in the training captions.",
+                    "Thirds are by the length of the reference. "
+                    "A word counts as often as the training captions have it.",
+                    *(["Thirds of the German are by the length of the German captions."] if part in by_german else ()),
                 ],
             } | cost
             print(f"{title}{part}: {len(rows)} captions, {values}", flush=True)
             write_run(record)
     difference = bleu_difference(TOKENS, tables[told], tables[title_of(GREEDY)])
     write_comparison(experiment, f"{told} − {title_of(GREEDY)}", 0, "BLEU", difference)
+
+
+@torch.no_grad()
+def draw(model: Translator, pieces: sentencepiece.SentencePieceProcessor, texts: list[str], seed: int) -> list[str]:
+    """Translations whose pieces are drawn at random, each as likely as the model thinks it."""
+    torch.manual_seed(seed)
+    said: list[list[int]] = []
+    layers = model.decoder.layers
+    for start in range(0, len(texts), AT_ONCE):
+        numbers = [torch.tensor([SOS, *pieces.encode(text), EOS]) for text in texts[start : start + AT_ONCE]]
+        source = torch.nn.utils.rnn.pad_sequence(numbers, True, PAD)
+        mask, memory = source_mask(source, PAD), model.encode(source)
+        kept = [chapter_10.source_keys_values(layer.source_attention, memory) for layer in layers]
+        caches: list[Any] = [None] * len(layers)
+        tokens = torch.full((len(source), 1), SOS)
+        while tokens.shape[1] <= MOST and not (tokens == EOS).any(dim=1).all():
+            logits, caches = chapter_10.cached_logits(model, tokens[:, -1:], caches, kept, mask)
+            tokens = torch.cat([tokens, logits.softmax(dim=-1).multinomial(1)], dim=1)
+        said += [chapter_10.cut(row, EOS) for row in tokens[:, 1:].tolist()]
+    return [pieces.decode(row) for row in said]
+
+
+def write_drawn(root: Path) -> None:
+    """Keep how long translations are that nothing searched for, and what a beam is worth on the sample's captions."""
+    model, pieces = load_shipped()
+    shared = {
+        "metric": METRIC,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "epochs": "–",
+        "precision": "float32",
+    }
+    texts, wanted = (caption_lines(root, f"val.{language}") for language in ("de", "en"))
+    for seed in range(4):
+        read = clocks()
+        said = draw(model, pieces, texts, seed)
+        cost = read()
+        table = bleu_counts(TOKENS, tokens_of(said), tokens_of(wanted))
+        record = {
+            "experiment": EXPERIMENTS[0][0],
+            "data": EXPERIMENTS[0][2],
+            "model": "each piece drawn at random, as likely as the model thinks it",
+            "seed": seed,
+            "values": measure(said, wanted, table),
+            "intervals": {"BLEU": bleu_interval(TOKENS, table)},
+            "notes": ["Seconds are those of decoding."],
+        }
+        write_run(record | shared | cost)
+    sample = root.parent / "sample"
+    texts, wanted = (caption_lines(sample, f"train.{language}") for language in ("de", "en"))
+    experiment, tables = "The shipped translator on the sample's captions (chapter 10)", {}
+    for way in (BASE, GREEDY):
+        read, title = clocks(), title_of(way)
+        said = decode(model, pieces, texts, way)
+        cost = read()
+        table = tables[title] = bleu_counts(TOKENS, tokens_of(said), tokens_of(wanted))
+        record = {
+            "experiment": experiment,
+            "data": "The sample's 373 training captions, which it never saw",
+            "model": title,
+            "seed": 0,
+            "values": measure(said, wanted, table),
+            "intervals": {"BLEU": bleu_interval(TOKENS, table)},
+            "notes": ["Seconds are those of decoding."],
+        }
+        write_run(record | shared | cost)
+    compare(experiment, tables, [(BASE, GREEDY)])
 
 
 def tokens_of(texts: list[str]) -> list[str]:
@@ -280,6 +353,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Decode real captions with the shipped translator in many ways.")
     parser.add_argument("--shown", action="store_true", help="write the translations that chapter 10 shows")
     parser.add_argument("--told", action="store_true", help="score guesses after true beginnings, lengths, rare words")
+    parser.add_argument("--drawn", action="store_true", help="draw pieces at random; decode the sample's captions")
     given = parser.parse_args()
     root = full_data("multi30k")
     if given.shown:
@@ -287,6 +361,9 @@ def main() -> None:
         return
     if given.told:
         write_told(root)
+        return
+    if given.drawn:
+        write_drawn(root)
         return
     model, pieces = load_shipped()
     for experiment, split, data, ways in EXPERIMENTS:
