@@ -530,6 +530,14 @@ CLAIMS = [
         ),
     ),
     Claim(
+        "by-length-reading",
+        "the thirds have 44.2, 42.7 and 36.5, and without the penalty 45.1, 44.1 and 39.6",
+        lambda _: (
+            [round(on_part(name)["BLEU"], 1) for name in BY_GERMAN] == [44.2, 42.7, 36.5]
+            and [unpunished(name) for name in BY_GERMAN] == [45.1, 44.1, 39.6]
+        ),
+    ),
+    Claim(
         "teacher-forced-reading",
         "TER (section 10.10) counts 36.9 edits for each 100 words in place of 42.1",
         lambda _: [round(on_part(name)["TER"], 1) for name in (TOLD, "beam of 1")] == [36.9, 42.1],
