@@ -84,7 +84,7 @@ class beam_search(Mistake):
     PREFERS_ENDED = "a hypothesis that has ended is preferred to all that have not: the best counts, ended or not"
     PROBABILITIES = "probabilities are added up: take their logarithms"
     LOGITS = "logits are added up, which no softmax has made log-probabilities"
-    NO_PENALTY = "`length_penalty` is not used"
+    NO_PENALTY = "`length_penalty` changes nothing: it is not used, or every hypothesis is given the same length"
     PENALTY_FIXED = "`length_penalty` is replaced by its default: use the argument"
     OTHER_DEFAULT = "the default of `length_penalty` is not the one in the signature"
     MULTIPLIED = "the sum is multiplied by the penalty: divide"
