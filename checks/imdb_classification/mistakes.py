@@ -134,6 +134,7 @@ class train_epoch(Mistake):
     NOT_CLIPPED = "the gradients are not clipped before the step, or the argument `max_norm` is ignored"
     CLIPPED_BY_VALUE = "each number of the gradient is clipped, not its norm: use `nn.utils.clip_grad_norm_`"
     SCHEDULER = "the scheduler is not stepped after each step of the optimizer"
+    SCHEDULER_FIRST = "the scheduler is stepped before the optimizer, so that each batch gets the next one's rate"
 
 
 class evaluate(Mistake):
@@ -151,6 +152,7 @@ class paired_bootstrap(Mistake):
     NO_TRIPLE = "what is returned is not (difference, low, high)"
     TURNED_ROUND = "the difference is turned round: it is the mean of a minus the mean of b"
     COUNTED = "the right answers are counted: it is a difference of two means"
+    MEAN_OF_DRAWS = "the mean over the draws is returned: the first number is the difference on the examples themselves"
     SIGN_LOST = "an example that b alone gets right counts for a: its difference has lost its sign"
     OUTSIDE = "the interval does not hold the difference"
     NOT_PAIRED = (

@@ -280,6 +280,7 @@ def train_epoch(train_epoch: Callable) -> None:
         m.train_epoch.NOT_CLIPPED: (0.025, 0.0125),
         m.train_epoch.CLIPPED_BY_VALUE: (0.01, 0.005),
         m.train_epoch.SCHEDULER: (0.005, 0.005),
+        m.train_epoch.SCHEDULER_FIRST: (0.0025, 0.00125),
     }
     _expect_moved(model, (0.005, 0.0025), steps, f"with max_norm=0.1 and a halving scheduler, {what}")
 
@@ -344,11 +345,17 @@ def paired_bootstrap(paired_bootstrap: Callable) -> None:
     result = call(paired_bootstrap, a.clone(), b.clone(), generator=torch.Generator().manual_seed(0))
     difference, low, high = expect_triple(result)
     wrong = {m.paired_bootstrap.TURNED_ROUND: -1 / 8, m.paired_bootstrap.COUNTED: 1}
-    expect_number(difference, 1 / 8, "the difference of 6 right answers and 5, among 8,", given(wrong))
+    near = abs(difference - 1 / 8) < 0.03  # the mean of some draws is near by chance
+    drawn = m.paired_bootstrap.MEAN_OF_DRAWS if near else Unexplained.NUMBER
+    expect_number(difference, 1 / 8, "the difference of 6 right answers and 5, among 8,", given(wrong), otherwise=drawn)
     interval = f"the interval {low:.4g} to {high:.4g}"
     expect(low <= difference <= high, m.paired_bootstrap.OUTSIDE, interval, expected=f"around {difference}")
     # b is never right where a is wrong, so that no paired draw can favour b.
     below = m.paired_bootstrap.PERMUTED if abs(low + high) < 1 / 16 else m.paired_bootstrap.NOT_PAIRED
+    # Percentiles of eight examples' differences are eighths; what lies as far on both sides and is none was computed.
+    eighths = all(abs(8 * end - round(8 * end)) < 1e-3 for end in (low, high))
+    if abs(low + high - 2 * difference) < 1 / 50 and not eighths:
+        below = m.paired_bootstrap.STANDARD_ERROR
     expect(low > -1e-6, below, interval, expected="at 0 or above")
     same = call(paired_bootstrap, b.clone(), b.clone(), generator=torch.Generator().manual_seed(0))
     apart = max(map(abs, same)) < 1e-9
