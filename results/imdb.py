@@ -5,18 +5,19 @@
     python results/imdb.py --validate [--models …] [--set epochs=4 …]
     python results/imdb.py --compare
     python results/imdb.py --ablate [--seeds 0 1 2]
-    python results/imdb.py --splits [--seeds 0 1 2]
+    python results/imdb.py --splits [--seeds 0 1 2 …]
     python results/imdb.py --checkpoint
 
 Every model reads the same tokens: the last 512 of each review. The vectors for each review are fitted on all of them,
-the test reviews' text included and their labels not. `--validate` holds the reviews of the last tenth of the training
-films back, reports on these and reads no test review: it is how to choose settings. Without it, models are trained on
-all 25,000 training reviews, and each reads the test reviews once, at the end. Means combine what finished models
-answered, and `--compare` asks of pairs of finished models which is better, on the same test reviews. `--ablate` takes
-the transformer's recipe apart, on shorter texts and more held-out films, and compares each part's absence with the
-whole; `--splits` holds training reviews out at random and by film, to see what each promises. `--checkpoint` trains the
-transformer with seed 0, if its state is not in the cache, and writes the file that ships with the chapter. A run goes
-on from its last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
+the test reviews' text included and their labels not. `--validate` holds the last tenth of the training reviews back, by
+number, reports on these and reads no test review: it is how to choose settings. Without it, models are trained on all
+25,000 training reviews, and each reads the test reviews once, at the end. Means combine what finished models answered,
+and `--compare` asks of pairs of finished models which is better, on the same test reviews. `--ablate` takes the
+transformer's recipe apart, on shorter texts and with more reviews held out, and compares each part's absence with the
+whole, on these and, since of their films reviews of the other label were read, on every third test review; `--splits`
+holds training reviews out at random and by number, to see what each promises. `--checkpoint` trains the transformer
+with seed 0, if its state is not in the cache, and writes the file that ships with the chapter. A run goes on from its
+last epoch when it was stopped, and one on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
@@ -73,10 +74,12 @@ from quick import keep_freed_memory, quicken  # noqa: E402
 
 EXPERIMENT = "Film reviews (IMDB), the last 512 tokens of each"
 TAKEN_APART = "Film reviews (IMDB), held-out films: the transformer's recipe taken apart"
+OF_NEW_FILMS = "Film reviews (IMDB), test reviews: the transformer's recipe taken apart"
 METRIC = "Accuracy in percent on the official test set, read once by each model after training"
 PROMISED = "Film reviews (IMDB): what a held-out tenth promises"
+PROMISED_BY_RARE = "Film reviews (IMDB): what a held-out tenth promises, by rare words alone"
 WORDS, MAX_LEN, PAD = 30_000, 512, 1
-# Settings were chosen on the reviews of held-out training films.
+# Settings were chosen on held-out training reviews.
 REGRESSIONS = {
     "logistic": {"longest": 1, "min_df": 2, "C": 10.0, "weights": "tf-idf"},
     "bigrams": {"longest": 2, "min_df": 2, "C": 30.0, "weights": "tf-idf"},
@@ -130,7 +133,8 @@ ABLATIONS: dict[str, dict] = {
     "with Adam's usual ε for embeddings": {"embedding_eps": 1e-8},
     "with Adam's usual β₂": {"betas": (0.9, 0.999)},
 }
-ABLATION_LEN, ABLATION_FILMS = 128, 0.3  # tokens of each review; films held out
+RARE, RARE_TENTHS = 20, 3  # a word is rare if so few reviews hold it; tenths that are judged by these words alone
+ABLATION_LEN, ABLATION_SHARE = 128, 0.3  # tokens of each review; what part of the training reviews is held out
 # Means of probabilities, in which each kind of model has the same say, however many seeds it has.
 ENSEMBLES = {
     "mean": ["transformer"],
@@ -365,6 +369,7 @@ def run_regression(settings: dict, train: data.Dataset, test: data.Dataset) -> t
             token_pattern=None,
             ngram_range=(1, settings["longest"]),
             min_df=settings["min_df"],
+            max_df=settings.get("max_df", 1.0),  # a count, or a share: all of them
             sublinear_tf=True,
         )
     else:
@@ -440,9 +445,17 @@ def compare(seeds: list[int], labels: Tensor, folder: Path) -> None:
         write_difference(EXPERIMENT, f"{TITLES[one]} − {TITLES[other]}", seed, *right)
 
 
-def ablate(seeds: list[int], train: data.Dataset, held_out: data.Dataset, folder: Path) -> None:
-    """Train the transformer with each ingredient of its recipe taken away, and simple models on the same text."""
-    labels = torch.tensor([example.label for example in held_out.examples])
+def ablate(seeds: list[int], train: data.Dataset, held_out: data.Dataset, test: data.Dataset, folder: Path) -> None:
+    """Train the transformer with each ingredient of its recipe taken away, and simple models on the same text.
+
+    Each is measured on held-out training reviews, and on every third test review. Of most films of the first the
+    training reviews hold the other label's reviews, so that words which few reviews hold mislead; those of the test
+    are new.
+    """
+    third = test.examples[::3]
+    both = data.Dataset([*held_out.examples, *third], list(train.fields.items()))
+    labels = torch.tensor([example.label for example in both.examples])
+    parts = {TAKEN_APART: slice(len(held_out)), OF_NEW_FILMS: slice(len(held_out), None)}
     settings = TRANSFORMER | {"last": ABLATION_LEN}
     kinds = {TITLES["bayes_words"]: ("bayes_words", REGRESSIONS["bayes_words"])}
     kinds |= {title: ("transformer", settings | change) for title, change in ABLATIONS.items()}
@@ -451,46 +464,71 @@ def ablate(seeds: list[int], train: data.Dataset, held_out: data.Dataset, folder
     for title, (name, chosen) in kinds.items():
         answers = []
         for seed in seeds if name in NETWORKS else [0]:
-            path = folder / "answers-ablation" / f"{title.replace(' ', '_')}-{seed}.pt"
+            path = folder / "answers-ablation-twice" / f"{title.replace(' ', '_')}-{seed}.pt"
             if path.exists():
                 run, probabilities = torch.load(path, weights_only=True)
             else:
                 if name in NETWORKS:
-                    run, probabilities = run_network(name, seed, chosen, train, held_out, folder)
+                    run, probabilities = run_network(name, seed, chosen, train, both, folder)
                 else:
-                    run, probabilities = run_regression(chosen, train, held_out)
+                    run, probabilities = run_regression(chosen, train, both)
                 save((run, probabilities), path)
             answers.append((run, probabilities))
-            about = {
-                "experiment": TAKEN_APART,
-                "data": f"{len(train):,} reviews to train on, {len(held_out):,} of other films to measure with, "
-                f"the last {ABLATION_LEN} tokens of each",
-                "metric": "Accuracy in percent on the held-out films",
-            }
-            write_run(about | scored(title, seed, probabilities, labels) | run)
+            for experiment, part in parts.items():
+                write_ablation(experiment, title, seed, len(train), probabilities[part], labels[part], run)
         right[title] = right_of(answers, labels)
     for title in right.keys() - {WHOLE}:
-        write_difference(TAKEN_APART, f"{title} − {WHOLE}", "+".join(map(str, seeds)), right[title], right[WHOLE])
+        for experiment, part in parts.items():
+            ends = right[title][part], right[WHOLE][part]
+            write_difference(experiment, f"{title} − {WHOLE}", "+".join(map(str, seeds)), *ends)
+
+
+def write_ablation(
+    experiment: str, title: str, seed: int, trained_on: int, probabilities: Tensor, labels: Tensor, run: dict
+) -> None:
+    """Keep what one model without an ingredient reaches on the reviews of one kind."""
+    of_test = experiment == OF_NEW_FILMS
+    where = "test reviews, every third, to measure with" if of_test else "of other numbers to measure with"
+    about = {
+        "experiment": experiment,
+        "data": f"{trained_on:,} reviews to train on, {len(labels):,} {where}, the last {ABLATION_LEN} tokens of each",
+        "metric": f"Accuracy in percent on {'these test' if of_test else 'the held-out'} reviews",
+    }
+    write_run(about | scored(title, seed, probabilities, labels) | run)
 
 
 def try_splits(seed: int, train: data.Dataset) -> None:
-    """Measure one simple model on a tenth of the training reviews: a random one, and one that shares no film."""
+    """Measure a simple model on a tenth of the training reviews: a random one, and one of neighbouring numbers.
+
+    The second holds out, of most of its films, the reviews of one label: those of the other have other numbers. The
+    first three tenths are judged by rare words alone as well: these are the ones that tell films apart.
+    """
     tenth = len(train) // 10
     at_random = set(random.Random(seed).sample(range(len(train)), tenth))
-    # Sorted by number, and reviews of one film have neighbouring numbers.
-    by_film = set(range(seed * tenth, (seed + 1) * tenth))
-    for title, held in {"held out at random": at_random, "held out by film": by_film}.items():
+    by_number = set(range(seed * tenth, (seed + 1) * tenth))  # they are sorted by it
+    for title, held in {"held out at random": at_random, "held out by number": by_number}.items():
         fields = list(train.fields.items())
         parts = [[e for i, e in enumerate(train.examples) if (i in held) == late] for late in (False, True)]
         rest, out = (data.Dataset(part, fields) for part in parts)
-        run, probabilities = run_regression(REGRESSIONS["logistic"], rest, out)
-        labels = torch.tensor([example.label for example in out.examples])
-        about = {
-            "experiment": PROMISED,
-            "data": f"{len(rest):,} training reviews to train on, {len(out):,} to measure with",
-            "metric": f"Accuracy in percent of the {TITLES['logistic']}; seed: another tenth",
-        }
-        write_run(about | scored(title, seed, probabilities, labels) | run)
+        judge_split(PROMISED, title, seed, rest, out)
+        if seed < RARE_TENTHS:
+            judge_split(PROMISED_BY_RARE, title, seed, rest, out)
+
+
+def judge_split(experiment: str, title: str, seed: int, rest: data.Dataset, out: data.Dataset) -> None:
+    """Train a simple model on some reviews and measure it on others, unless that is on record."""
+    if run_path(experiment, title, seed).exists():
+        return
+    rare = experiment == PROMISED_BY_RARE
+    run, probabilities = run_regression(REGRESSIONS["logistic"] | ({"max_df": RARE} if rare else {}), rest, out)
+    words = f" that 2 to {RARE} of the reviews to train on hold" if rare else ""
+    about = {
+        "experiment": experiment,
+        "data": f"{len(rest):,} training reviews to train on, {len(out):,} to measure with",
+        "metric": f"Accuracy in percent of the {TITLES['logistic']}{words}; seed: another tenth",
+    }
+    labels = torch.tensor([example.label for example in out.examples])
+    write_run(about | scored(title, seed, probabilities, labels) | run)
 
 
 def main() -> None:
@@ -499,8 +537,8 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=TITLES, default=list(TITLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--validate", action="store_true", help="report on held-out training films; keep nothing")
-    parser.add_argument("--ablate", action="store_true", help="the transformer's recipe taken apart, on held-out films")
+    parser.add_argument("--validate", action="store_true", help="report on held-out training reviews; keep nothing")
+    parser.add_argument("--ablate", action="store_true", help="the transformer's recipe taken apart")
     parser.add_argument("--splits", action="store_true", help="what a random tenth promises, and one of other films")
     parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
     parser.add_argument("--checkpoint", action="store_true", help="write the file that ships with the chapter")
@@ -515,8 +553,9 @@ def main() -> None:
     text, label = review_fields()
     last = ABLATION_LEN if given.ablate else MAX_LEN
     train, test = (ends(reviews, last) for reviews in load_reviews(root, text, label))
+    tested = test
     if given.validate or given.ablate:
-        train, test = hold_out_films(train, ABLATION_FILMS if given.ablate else 0.1)
+        train, test = hold_out_films(train, ABLATION_SHARE if given.ablate else 0.1)
     text.build_vocab(train, max_size=WORDS)
     together = "+".join(map(str, given.seeds))
     labels = torch.tensor([example.label for example in test.examples])
@@ -531,9 +570,10 @@ def main() -> None:
     if given.splits:
         for seed in given.seeds:
             try_splits(seed, train)
+        judge_split(PROMISED_BY_RARE, "the test set", 0, train, test)
         return
     if given.ablate:
-        ablate(given.seeds, train, test, folder)
+        ablate(given.seeds, train, test, tested, folder)
         return
     for name in given.models:
         seeds: list[Any] = given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]
