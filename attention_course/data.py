@@ -190,7 +190,7 @@ def read_reviews(root: Path, split: str, labelled: bool = True) -> list[Review]:
     return sorted(reviews, key=lambda review: (review.number, review.label or 0))
 
 
-def hold_out_films(dataset: data.Dataset, fraction: float) -> tuple[data.Dataset, data.Dataset]:
+def hold_out_by_number(dataset: data.Dataset, fraction: float) -> tuple[data.Dataset, data.Dataset]:
     """The reviews without those of the last numbers, and those.
 
     Reviews of one film with the same label have neighbouring numbers, and the official test set shares no film with

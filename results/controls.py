@@ -6,8 +6,8 @@ A new body for each text, smaller than the one that ships, reads as many tokens 
 falls to 0, and is frozen. The texts are the reviews; the same with each one's pieces in a random order; a sixteenth of
 the reviews; the English captions of the translators' training data; the last two as often as it takes. What a body says
 of the labelled reviews of a draw is all that a regression learns from, as in `reading.py`; beside it stand a body that
-has read nothing, and the one that the chapter ships. All are measured on the reviews of the held-out films; no test
-review is opened. Those of the held-out films have been read, without their labels, as other training reviews have. A
+has read nothing, and the one that the chapter ships. All are measured on training reviews held out by number; no test
+review is opened. The held-out ones have been read, without their labels, as other training reviews have. A
 reading that was stopped goes on.
 """
 
@@ -42,7 +42,7 @@ from attention_course.bodies import load_export
 from attention_course.data import caption_lines, data_root
 from attention_course.training import load_state, mixed_precision, save
 
-EXPERIMENT = "Film reviews (IMDB), held-out films: what a frozen body has read"
+EXPERIMENT = "Film reviews (IMDB), held out by number: what a frozen body has read"
 OTHERS = {"nothing": "nothing", "shipped": "the reviews, for hours: the body that ships"}
 COUNTS = (100, 1000)
 TEXTS = {
@@ -97,7 +97,9 @@ def title_of(text: str, count: int) -> str:
 
 def main() -> None:
     """Let bodies read, and keep what they are worth."""
-    parser = argparse.ArgumentParser(description="Measure what reading other texts brings, on held-out films.")
+    parser = argparse.ArgumentParser(
+        description="Measure what reading other texts brings, on held-out training reviews."
+    )
     parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
     parser.add_argument("--tokens", type=float, default=8.0, metavar="MILLIONS", help="that each body reads")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the draws of labelled reviews")
@@ -136,9 +138,9 @@ def main() -> None:
                 answers.append(({}, probabilities))
                 where = {
                     "experiment": EXPERIMENT,
-                    "data": f"{len(inside):,} labelled reviews to draw from, {len(outside):,} of other films to "
+                    "data": f"{len(inside):,} labelled reviews to draw from, {len(outside):,} held out by number to "
                     f"measure with; new bodies read {given.tokens:g} million tokens",
-                    "metric": "Accuracy in percent on the held-out films of a regression on what a frozen body says",
+                    "metric": "Accuracy in percent on the held-out reviews of a regression on what a frozen body says",
                     "parameters": sum(p.numel() for p in model.parameters()),
                     "trained": regression.coef_.size + 1,
                     "epochs": "–",

@@ -56,7 +56,7 @@ from torchtext import data
 
 from attention_course.data import (
     cache_folder,
-    hold_out_films,
+    hold_out_by_number,
     load_reviews,
     review_batches,
     review_fields,
@@ -73,7 +73,7 @@ import transformer_block as chapter_06  # noqa: E402
 from quick import keep_freed_memory, quicken  # noqa: E402
 
 EXPERIMENT = "Film reviews (IMDB), the last 512 tokens of each"
-TAKEN_APART = "Film reviews (IMDB), held-out films: the transformer's recipe taken apart"
+TAKEN_APART = "Film reviews (IMDB), held out by number: the transformer's recipe taken apart"
 OF_NEW_FILMS = "Film reviews (IMDB), test reviews: the transformer's recipe taken apart"
 METRIC = "Accuracy in percent on the official test set, read once by each model after training"
 PROMISED = "Film reviews (IMDB): what a held-out tenth promises"
@@ -539,7 +539,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--validate", action="store_true", help="report on held-out training reviews; keep nothing")
     parser.add_argument("--ablate", action="store_true", help="the transformer's recipe taken apart")
-    parser.add_argument("--splits", action="store_true", help="what a random tenth promises, and one of other films")
+    parser.add_argument("--splits", action="store_true", help="what a random tenth promises, and one by number")
     parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
     parser.add_argument("--checkpoint", action="store_true", help="write the file that ships with the chapter")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")
@@ -555,7 +555,7 @@ def main() -> None:
     train, test = (ends(reviews, last) for reviews in load_reviews(root, text, label))
     tested = test
     if given.validate or given.ablate:
-        train, test = hold_out_films(train, ABLATION_SHARE if given.ablate else 0.1)
+        train, test = hold_out_by_number(train, ABLATION_SHARE if given.ablate else 0.1)
     text.build_vocab(train, max_size=WORDS)
     together = "+".join(map(str, given.seeds))
     labels = torch.tensor([example.label for example in test.examples])

@@ -7,8 +7,8 @@
     python results/reading.py --together
 
 Each way is tried on three draws of labelled training reviews, the same for all ways; of all 25,000 there is one draw,
-and a seed is that of a training. `--validate` draws from the reviews without those of the last tenth of the training
-films, reports on these and opens no test review: it is how to choose settings. The body has read the text of these
+and a seed is that of a training. `--validate` draws from the training reviews without those of the last tenth by
+number, reports on these and opens no test review: it is how to choose settings. The body has read the text of these
 held-out reviews too, without their labels, as it has read that of all training reviews; it has read no test review. A
 run on record is not run again: delete its file in `results/runs/`.
 """
@@ -62,7 +62,7 @@ TOGETHER = {
 DRAWN_ONLY = {"frozen", "regression"}  # nothing else in them is drawn: with all labels, one run of them is all runs
 COMPARED = [("full", "scratch"), ("full", "regression"), ("full", "lora"), ("full", "frozen"), ("frozen", "scratch")]
 ALL = 25_000
-HELD_OUT = 0.1  # of the training films, to choose settings
+HELD_OUT = 0.1  # of the training reviews, those of the last numbers, to choose settings
 TUNING = {
     "longest": 512,  # pieces of a review that are read: its last
     "tokens_in_a_batch": 4000,
@@ -339,7 +339,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--body", type=Path, metavar="FILE", help="an exported one; else the decayed one in the cache")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--validate", action="store_true", help="report on held-out training films; keep nothing")
+    parser.add_argument("--validate", action="store_true", help="report on held-out training reviews; keep nothing")
     parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
     parser.add_argument("--together", action="store_true", help="means of finished models that had all labels")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")

@@ -7,7 +7,7 @@ A teacher learns from the labelled reviews of a draw, the same draws as in `read
 training reviews, whose labels it is not told. A student, the regression on NB-weighted n-grams, learns from the draw
 and from all of these, half of them on either side. The teacher is a regression on what a frozen body says, or that and
 the n-grams' own regression together; or, as a control, the n-grams' alone. Settings are chosen with `--validate`, on
-the reviews of held-out training films.
+held-out training reviews.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--labels", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--body", type=Path, metavar="FILE", default=SHIPPED, help="an exported one")
-    parser.add_argument("--validate", action="store_true", help="report on held-out training films; keep nothing")
+    parser.add_argument("--validate", action="store_true", help="report on held-out training reviews; keep nothing")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings, with --validate")
     given = parser.parse_args()
     if given.set and not given.validate:

@@ -20,7 +20,7 @@ from attention_course.data import (
     caption_batches,
     caption_fields,
     data_root,
-    hold_out_films,
+    hold_out_by_number,
     load_captions,
     load_reviews,
     read_reviews,
@@ -31,10 +31,10 @@ from attention_course.fused import fuse_attention
 from attention_course.training import checkpoint_path, fit, keep_training, load_state, save
 
 
-def test_reviews_of_a_film_stay_together(repository):
+def test_reviews_are_held_out_by_number(repository):
     text, label = review_fields()
     train, test = load_reviews(repository / "data/sample", text, label)
-    kept, held = hold_out_films(train, 0.2)
+    kept, held = hold_out_by_number(train, 0.2)
     assert len(kept) + len(held) == len(train)
     assert max(e.number for e in kept) < min(e.number for e in held)
     assert {e.label for e in held} == {0, 1} == {e.label for e in test}

@@ -88,7 +88,7 @@ def test_a_chapter_passes_its_checks_on_variants(chapter, student, everything):
 # What chapter 07 runs until its transformer is trained: the cells that hold these lines.
 NEEDED = (
     "root = data_root(",
-    "hold_out_films(train,",
+    "hold_out_by_number(train,",
     "text.build_vocab(",
     "MAX_LEN = 512",
     "recipe = RECIPE",

@@ -131,7 +131,7 @@ def student(by: str, labels: int, other: str) -> list[float]:
 BODY, THEMSELVES = "a frozen body that has read", "NB-weighted words, pairs and triples, taught by themselves"
 
 
-READER = "Film_reviews__IMDB___held-out_films__what_a_frozen_body_has_read*"
+READER = "Film_reviews__IMDB___held_out_by_number__what_a_frozen_body_has_read*"
 REVIEWS, SHIPPED = "the reviews", "the reviews, for hours: the body that ships"
 SHUFFLED, CAPTIONS = (
     "the reviews, each one's words in a random order",
