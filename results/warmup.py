@@ -3,7 +3,8 @@
     python results/warmup.py
 
 500 steps; the same model, batches and optimizer as in the chapter. With Xavier's weights twelve blocks, three seeds;
-with torch's smaller ones twelve blocks, ten seeds, and twenty-four, three.
+with torch's smaller ones twelve blocks, ten seeds, and twenty-four, three. As a control
+twelve blocks that keep the words apart, and whose queries and keys stay as they were drawn.
 """
 
 import os
@@ -17,10 +18,21 @@ os.chdir(Path(__file__).resolve().parent.parent / "solutions" / "06_transformer_
 import autograder.course.imports  # noqa: E402, F401, I001
 import transformer_block as chapter  # noqa: E402
 
+
+class Undirected(chapter.Apart):
+    """A block that keeps words apart, and whose queries and keys stay as they were drawn."""
+
+    def __init__(self, dim: int, heads: int, **more: Any) -> None:
+        super().__init__(dim, heads, **more)
+        for layer in (self.attention.Wq, self.attention.Wk):
+            layer.requires_grad_(False)
+
+
 STEPS = 500
 MOMENTS = (120, 250, 500)  # the chapter stops at the first
 POST: dict[str, Any] = {"norm_first": False}
 SMALLER = POST | {"start": None}  # as torch draws them
+THIRD_UNDIRECTED = POST | {"rate": 1e-3, "block": Undirected}
 XAVIER, SMALL = "Reversing eight digits (chapter 06)", "Reversing eight digits, torch's weights (chapter 06)"
 # experiment, model, blocks, seeds, settings
 RUNS = [
@@ -29,6 +41,7 @@ RUNS = [
     (XAVIER, "post-norm, warm-up of 250 steps", 12, 3, POST | {"warmup": 250}),
     (XAVIER, "post-norm, a third of the rate", 12, 3, POST | {"rate": 1e-3}),
     (XAVIER, "post-norm, a tenth of the rate", 12, 3, POST | {"rate": 3e-4}),
+    (XAVIER, "post-norm, a third of the rate, words apart, queries and keys as drawn", 12, 3, THIRD_UNDIRECTED),
     (SMALL, "12 blocks, post-norm, no warm-up", 12, 10, SMALLER),
     (SMALL, "24 blocks, post-norm, no warm-up", 24, 3, SMALLER),
     (SMALL, "24 blocks, post-norm, warm-up of 60 steps", 24, 3, SMALLER | {"warmup": 60}),
