@@ -375,6 +375,25 @@ def _block(
     return build(lambda: module, shapes, dtype=dtype)
 
 
+def _wrong_inputs(p: _Parts, norm_first: bool) -> dict[Mistake, Callable[[Tensor], Tensor]]:
+    """A feed-forward network that is given something else than it should be."""
+    if not norm_first:
+        return {m.TransformerBlock.NETWORK_ON_INPUT: lambda x: p.norm_2(p.norm_1(x + p.attend(x)) + p.feed(x))}
+
+    def fed(given: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        def block(x: Tensor) -> Tensor:
+            first = x + p.attend(p.norm_1(x))
+            return first + p.feed(given(x, first))
+
+        return block
+
+    return {
+        m.TransformerBlock.NETWORK_NOT_NORMALIZED: fed(lambda x, first: first),
+        m.TransformerBlock.NETWORK_ON_NORM_1: fed(lambda x, first: p.norm_1(first)),
+        m.TransformerBlock.NETWORK_ON_INPUT: fed(lambda x, first: p.norm_2(x)),
+    }
+
+
 def _check_block(cls: Callable, norm_first: bool, right: Callable) -> None:
     """Values with each kind of mask, gradients and dropout, in one of the two orders."""
     kinds = ("causal", "padding", "items", "heads", "square", None)
@@ -395,6 +414,7 @@ def _check_block(cls: Callable, norm_first: bool, right: Callable) -> None:
             wrong = {
                 m.TransformerBlock.NETWORK_WITHOUT_RELU: lambda x, p=p: right(p, x, feed=p.linear_feed),
                 m.TransformerBlock.ONE_HEAD: lambda x, p=p: right(p, x, attend=p.one_head),
+                **_wrong_inputs(p, norm_first),
             }
             _expect_values(module, lambda x, p=p: right(p, x), x, wrong, asked, mask, _FLOAT32)
     module, state = _block(cls, 6, 2, 5, norm_first, torch.float64)

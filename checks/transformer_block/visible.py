@@ -82,6 +82,7 @@ def LayerNorm(cls: Callable) -> None:
         whole[mistake] = (x - x.mean(dims, keepdim=True)) / (variance + 1e-5).sqrt()
     first = {mistake: value[0, 0] for mistake, value in whole.items()} | {
         m.LayerNorm.UNBIASED: NORMALISED * (7 / 8) ** 0.5,
+        m.LayerNorm.SUMMED: NORMALISED / 8**0.5,
         m.LayerNorm.NO_ROOT: NORMALISED / 2,
         m.LayerNorm.NOT_DIVIDED: NORMALISED * 2,
         m.LayerNorm.NOT_CENTRED: x[0, 0] / 2,
@@ -286,7 +287,7 @@ def TransformerBlock_pre(cls: Callable) -> None:
     _expect(y, wrong, x + a + f)
     block = _constant_block(call(cls, 4, 2, norm_first=True), Wv=torch.eye(4), WO=torch.eye(4))
     past = torch.ones(3, 3).tril()
-    unnormed = {m.TransformerBlock.ONLY_QUERIES: x + past / past.sum(-1, keepdim=True) @ x + a + f}
+    unnormed = {m.TransformerBlock.VALUES_NOT_NORMALIZED: x + past / past.sum(-1, keepdim=True) @ x + a + f}
     _expect_masked(block, lambda share: x + share @ _norm_1(x) + a + f, unnormed)
 
 
