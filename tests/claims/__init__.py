@@ -39,3 +39,9 @@ def records(name: str) -> list[dict]:
     """The runs in `results/runs` whose file's name fits this pattern."""
     files = sorted((find_course().root / "results/runs").glob(f"{name}.json"))
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
+def reversal(model: str) -> list[float]:
+    """The loss after 500 steps of chapter 06's small task, seed by seed."""
+    runs = [run for run in records("Reversing_eight_digits*") if run["model"] == model]
+    return [run["values"]["step 500"] for run in sorted(runs, key=lambda run: run["seed"])]

@@ -4,7 +4,7 @@ import re
 from math import log
 from statistics import mean, stdev
 
-from claims import Claim, records
+from claims import Claim, records, reversal
 
 ALL = "Film reviews (IMDB), the last 512 tokens of each"
 PROMISED = "Film reviews (IMDB): what a held-out tenth promises"
@@ -33,9 +33,15 @@ def runs_of(experiment: str) -> list[dict]:
     return [run for run in runs if run["experiment"] == experiment]
 
 
+def by_seed(model: str, experiment: str = ALL) -> dict[int | str, float]:
+    """The accuracies of a model's runs, in percent, by seed."""
+    runs = [run for run in runs_of(experiment) if run["model"] == model and "kind" not in run]
+    return {run["seed"]: run["values"]["accuracy"] for run in runs}
+
+
 def recorded(model: str, experiment: str = ALL) -> list[float]:
     """The accuracies of a model's runs, in percent."""
-    return [run["values"]["accuracy"] for run in runs_of(experiment) if run["model"] == model and "kind" not in run]
+    return [*by_seed(model, experiment).values()]
 
 
 def difference(one: str, other: str, experiment: str = ALL) -> list[float]:
@@ -81,20 +87,13 @@ def cost_of(model: str) -> tuple[int, float]:
     return runs[0]["parameters"], mean(run["processor_seconds"] for run in runs)
 
 
-def seeds_of(model: str, experiment: str) -> dict[int, float]:
-    """The accuracies of a model's runs by seed."""
-    runs = runs_of(experiment)
-    return {run["seed"]: run["values"]["accuracy"] for run in runs if run["model"] == model and "kind" not in run}
-
-
 def ablated(phrase: str, model: str, experiment: str = TAKEN_APART, cell: str = "ablation") -> Claim:
     """A row of an ablation: mean accuracy, paired difference from the whole recipe, and that of each seed."""
 
     def holds(_: dict[str, str]) -> bool:
-        each, whole = seeds_of(model, experiment), seeds_of(WHOLE, experiment)
-        regression = model == NB_WORDS
-        by_seed = [] if regression else [each[seed] - whole[seed] for seed in sorted(each)]
-        return near(numbers(phrase), [mean(each.values()), *difference(model, WHOLE, experiment), *by_seed])
+        each, whole = by_seed(model, experiment), by_seed(WHOLE, experiment)
+        apart = [] if model == NB_WORDS else [each[seed] - whole[seed] for seed in sorted(each)]
+        return near(numbers(phrase), [mean(each.values()), *difference(model, WHOLE, experiment), *apart])
 
     return Claim(cell, phrase, holds)
 
@@ -186,12 +185,6 @@ REVERSALS = (
     "post-norm, a third of the rate",
     "post-norm, warm-up of 250 steps",
 )
-
-
-def reversal(model: str) -> list[float]:
-    """The loss after 500 steps of chapter 06's small task, seed by seed."""
-    runs = [run for run in records("Reversing_eight_digits*") if run["model"] == model]
-    return [run["values"]["step 500"] for run in sorted(runs, key=lambda run: run["seed"])]
 
 
 def falls(losses: list[float]) -> bool:

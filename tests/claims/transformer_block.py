@@ -3,7 +3,7 @@
 import math
 import re
 
-from claims import Claim, records
+from claims import Claim, reversal
 
 
 def numbers(text: str) -> list[float]:
@@ -118,13 +118,6 @@ def step_by_step(outputs: dict[str, str]) -> dict[str, list[float]]:
     return {name: [float(v) for v in values.split()] for name, values in found}
 
 
-def longer(model: str, weights: str = "") -> list[float]:
-    """The losses after 500 steps, seed by seed."""
-    runs = records(f"Reversing_eight_digits{weights}__chapter_06_-*")
-    found = sorted((run["seed"], run["values"]["step 500"]) for run in runs if run["model"] == model)
-    return [loss for _, loss in found]
-
-
 def row(phrase: str, *runs: list[float]) -> Claim:
     """A row of the table of longer trainings: the loss of each seed."""
     said = [loss for found in runs for loss in found]
@@ -136,7 +129,6 @@ PLAIN = (("no biases", "torch's default", "alone"), ("ordinary", "He", "alone"))
 TENTH_FAILS = [("ordinary", start, "tenth") for start in ("Xavier", "He")]
 # The loss of who knows which digits occur, but not where: of the seven others each is the same with chance 1/10.
 IN_NO_ORDER = math.log(8) - sum(math.comb(7, k) * 0.1**k * 0.9 ** (7 - k) * math.log(1 + k) for k in range(8))
-SMALL = "__torch_s_weights"
 UNDIRECTED = "post-norm, a third of the rate, words apart, queries and keys as drawn"
 XAVIERS = [
     f"post-norm, {how}"
@@ -463,26 +455,24 @@ CLAIMS = [
     ),
     row(
         "| 12 | Xavier's | 2.23 2.31 2.10 | 1.90 1.89 1.81 | 1.81 1.80 1.89 |",
-        *(longer(f"post-norm, {how}") for how in ("no warm-up", "warm-up of 60 steps", "a third of the rate")),
+        *(reversal(f"post-norm, {how}") for how in ("no warm-up", "warm-up of 60 steps", "a third of the rate")),
     ),
     Claim(
         "training-reading",
         "| 12 | torch's | 0.00 with nine seeds of ten, 2.31 with one |",
-        lambda _: (
-            [round(v, 2) for v in sorted(longer("12 blocks, post-norm, no warm-up", SMALL))] == 9 * [0.0] + [2.31]
-        ),
+        lambda _: [round(v, 2) for v in sorted(reversal("12 blocks, post-norm, no warm-up"))] == 9 * [0.0] + [2.31],
     ),
     row(
         "| 24 | torch's | 2.31 2.31 2.30 | 0.47 0.00 0.00 | 0.01 0.01 0.01 |",
         *(
-            longer(f"24 blocks, post-norm, {how}", SMALL)
+            reversal(f"24 blocks, post-norm, {how}")
             for how in ("no warm-up", "warm-up of 60 steps", "a third of the rate")
         ),
     ),
     Claim(
         "training-reading",
         "(Pre-norm ends at 0.00 with all three seeds there",
-        lambda _: [round(v, 2) for v in longer("24 blocks, pre-norm, no warm-up", SMALL)] == 3 * [0.0],
+        lambda _: [round(v, 2) for v in reversal("24 blocks, pre-norm, no warm-up")] == 3 * [0.0],
     ),
     Claim(
         "apart-reading",
@@ -495,8 +485,8 @@ CLAIMS = [
         "small, at 1.73 to 1.75",
         lambda o: (
             abs((steps := [int(v) for v in re.findall(r"moves (\d+)%", o["apart"])])[1] - steps[2]) <= 3
-            and [round(v, 2) for v in sorted(longer("post-norm, a third of the rate"))][0::2] == [1.8, 1.89]
-            and [round(v, 2) for v in sorted(longer("post-norm, a tenth of the rate"))][0::2] == [1.73, 1.75]
+            and [round(v, 2) for v in sorted(reversal("post-norm, a third of the rate"))][0::2] == [1.8, 1.89]
+            and [round(v, 2) for v in sorted(reversal("post-norm, a tenth of the rate"))][0::2] == [1.73, 1.75]
         ),
     ),
     Claim(
@@ -504,13 +494,13 @@ CLAIMS = [
         "a loss of 1.65, and no run of plain post-norm got further (the lowest ended at 1.64)",
         lambda o: (
             round(IN_NO_ORDER, 2) == 1.65
-            and round(min(training(o)["post-norm"] + [loss for how in XAVIERS for loss in longer(how)]), 2) == 1.64
+            and round(min(training(o)["post-norm"] + [loss for how in XAVIERS for loss in reversal(how)]), 2) == 1.64
         ),
     ),
     Claim(
         "apart-reading",
         "learned too\n(0.01, 0.04 and 0.01 after 500 steps",
-        lambda _: [round(loss, 2) for loss in longer(UNDIRECTED)] == [0.01, 0.04, 0.01],
+        lambda _: [round(loss, 2) for loss in reversal(UNDIRECTED)] == [0.01, 0.04, 0.01],
     ),
     Claim(
         "apart-reading",
