@@ -47,6 +47,7 @@ AT_ONCE, MOST = 20, 60
 BASE: dict[str, Any] = {"beam": 5}
 GREEDY: dict[str, Any] = {"beam": 1}
 REWARDED = BASE | {"length_penalty": 0.0, "reward": 0.8}  # the best reward on the validation captions
+DRAWN: dict[str, Any] = {"drawn": True}  # nothing is searched for
 WIDE_REWARDED = REWARDED | {"beam": 50}
 WAYS = [
     BASE,
@@ -153,6 +154,20 @@ def search(model: Translator, source: Tensor, beam: int, ended: str, length_pena
     return [max(found)[1] for found in done]
 
 
+@torch.no_grad()
+def draw(model: Translator, source: Tensor) -> list[list[int]]:
+    """Translations whose pieces are drawn at random, each as likely as the model thinks it."""
+    mask, memory = source_mask(source, PAD), model.encode(source)
+    layers = model.decoder.layers
+    kept = [chapter_10.source_keys_values(layer.source_attention, memory) for layer in layers]
+    caches: list[Any] = [None] * len(layers)
+    tokens = torch.full((len(source), 1), SOS)
+    while tokens.shape[1] <= MOST and not (tokens == EOS).any(dim=1).all():
+        logits, caches = chapter_10.cached_logits(model, tokens[:, -1:], caches, kept, mask)
+        tokens = torch.cat([tokens, logits.softmax(dim=-1).multinomial(1)], dim=1)
+    return [chapter_10.cut(row, EOS) for row in tokens[:, 1:].tolist()]
+
+
 def decode(model: Translator, pieces: sentencepiece.SentencePieceProcessor, texts: list[str], way: dict) -> list[str]:
     """The translations of German texts, in the same order.
 
@@ -163,7 +178,9 @@ def decode(model: Translator, pieces: sentencepiece.SentencePieceProcessor, text
     numbers = [torch.tensor([SOS, *pieces.encode(text), EOS]) for text in texts]
     for start in range(0, len(numbers), AT_ONCE):
         source = torch.nn.utils.rnn.pad_sequence(numbers[start : start + AT_ONCE], True, PAD)
-        if "ended" in way:
+        if way == DRAWN:
+            said += draw(model, source)
+        elif "ended" in way:
             said += search(model, source, **options)
         else:
             said += chapter_10.cached_beam(model, source, max_len=MOST, bos_id=SOS, eos_id=EOS, **options)
@@ -191,18 +208,35 @@ def rarest_words(root: Path, texts: list[str]) -> list[int]:
     return [min(counts[word] for word in cut_german(text)) for text in texts]
 
 
+def thirds(lengths: list[int], of: str = "") -> dict[str, np.ndarray]:
+    """The rows of the shortest third, of the middle one and of the longest."""
+    rows = np.array_split(np.argsort(lengths, kind="stable"), 3)
+    return {
+        f", the {name} third{of}": third for name, third in zip(("shortest", "middle", "longest"), rows, strict=True)
+    }
+
+
+def keep(model: Translator, about: dict, table: np.ndarray, cost: dict) -> None:
+    """Keep the record of a way of decoding, with what all of them say alike."""
+    alike = {
+        "metric": METRIC,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "epochs": "–",
+        "precision": "float32",
+        "intervals": {"BLEU": bleu_interval(TOKENS, table)},
+    }
+    write_run(about | alike | cost)
+
+
 def write_told(root: Path) -> None:
     """Keep what validation captions score when told how the reference begins, by length, and by rare words."""
     experiment, told = "The shipped translator on parts of the captions (chapter 10)", "told how the reference begins"
     model, pieces = load_shipped()
     texts, wanted = (caption_lines(root, f"val.{language}") for language in ("de", "en"))
     references, known = tokens_of(wanted), set(" ".join(tokens_of(caption_lines(root, "train.en"))).split())
-    rarest, lengths = np.array(rarest_words(root, texts)), np.array([len(text.split()) for text in references])
-    thirds = zip(("shortest", "middle", "longest"), np.array_split(np.argsort(lengths, kind="stable"), 3), strict=True)
-    by_length = {f", the {name} third": rows for name, rows in thirds}
-    german = np.argsort([len(cut_german(text)) for text in texts], kind="stable")
-    thirds = zip(("shortest", "middle", "longest"), np.array_split(german, 3), strict=True)
-    by_german = {f", the {name} third of the German": rows for name, rows in thirds}
+    rarest = np.array(rarest_words(root, texts))
+    by_length = thirds([len(text.split()) for text in references])
+    by_german = thirds([len(cut_german(text)) for text in texts], " of the German")
     times = {"0 times": (0, 0), "1 to 5 times": (1, 5), "6 to 20 times": (6, 20), "21 times or more": (21, 10**9)}
     by_rarity = {
         f", the rarest word read {name}": np.flatnonzero((low <= rarest) & (rarest <= high))
@@ -226,60 +260,30 @@ def write_told(root: Path) -> None:
             record = {
                 "experiment": experiment,
                 "data": "The 1,014 validation captions, and parts of them",
-                "metric": METRIC,
                 "model": title + part,
-                "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                "epochs": "–",
                 "seed": 0,
-                "precision": "float32",
                 "values": values,
-                "intervals": {"BLEU": bleu_interval(TOKENS, table)},
                 "notes": [
                     "Seconds are those of decoding all captions.",
                     "Thirds are by the length of the reference. "
                     "A word counts as often as the training captions have it.",
                     *(["Thirds of the German are by the length of the German captions."] if part in by_german else ()),
                 ],
-            } | cost
+            }
             print(f"{title}{part}: {len(rows)} captions, {values}", flush=True)
-            write_run(record)
+            keep(model, record, table, cost)
     difference = bleu_difference(TOKENS, tables[told], tables[title_of(GREEDY)])
     write_comparison(experiment, f"{told} − {title_of(GREEDY)}", 0, "BLEU", difference)
-
-
-@torch.no_grad()
-def draw(model: Translator, pieces: sentencepiece.SentencePieceProcessor, texts: list[str], seed: int) -> list[str]:
-    """Translations whose pieces are drawn at random, each as likely as the model thinks it."""
-    torch.manual_seed(seed)
-    said: list[list[int]] = []
-    layers = model.decoder.layers
-    for start in range(0, len(texts), AT_ONCE):
-        numbers = [torch.tensor([SOS, *pieces.encode(text), EOS]) for text in texts[start : start + AT_ONCE]]
-        source = torch.nn.utils.rnn.pad_sequence(numbers, True, PAD)
-        mask, memory = source_mask(source, PAD), model.encode(source)
-        kept = [chapter_10.source_keys_values(layer.source_attention, memory) for layer in layers]
-        caches: list[Any] = [None] * len(layers)
-        tokens = torch.full((len(source), 1), SOS)
-        while tokens.shape[1] <= MOST and not (tokens == EOS).any(dim=1).all():
-            logits, caches = chapter_10.cached_logits(model, tokens[:, -1:], caches, kept, mask)
-            tokens = torch.cat([tokens, logits.softmax(dim=-1).multinomial(1)], dim=1)
-        said += [chapter_10.cut(row, EOS) for row in tokens[:, 1:].tolist()]
-    return [pieces.decode(row) for row in said]
 
 
 def write_drawn(root: Path) -> None:
     """Keep how long translations are that nothing searched for, and what a beam is worth on the sample's captions."""
     model, pieces = load_shipped()
-    shared = {
-        "metric": METRIC,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "epochs": "–",
-        "precision": "float32",
-    }
     texts, wanted = (caption_lines(root, f"val.{language}") for language in ("de", "en"))
     for seed in range(4):
+        torch.manual_seed(seed)
         read = clocks()
-        said = draw(model, pieces, texts, seed)
+        said = decode(model, pieces, texts, DRAWN)
         cost = read()
         table = bleu_counts(TOKENS, tokens_of(said), tokens_of(wanted))
         record = {
@@ -288,10 +292,9 @@ def write_drawn(root: Path) -> None:
             "model": "each piece drawn at random, as likely as the model thinks it",
             "seed": seed,
             "values": measure(said, wanted, table),
-            "intervals": {"BLEU": bleu_interval(TOKENS, table)},
             "notes": ["Seconds are those of decoding."],
         }
-        write_run(record | shared | cost)
+        keep(model, record, table, cost)
     sample = root.parent / "sample"
     texts, wanted = (caption_lines(sample, f"train.{language}") for language in ("de", "en"))
     experiment, tables = "The shipped translator on the sample's captions (chapter 10)", {}
@@ -306,10 +309,9 @@ def write_drawn(root: Path) -> None:
             "model": title,
             "seed": 0,
             "values": measure(said, wanted, table),
-            "intervals": {"BLEU": bleu_interval(TOKENS, table)},
             "notes": ["Seconds are those of decoding."],
         }
-        write_run(record | shared | cost)
+        keep(model, record, table, cost)
     compare(experiment, tables, [(BASE, GREEDY)])
 
 
@@ -377,14 +379,9 @@ def main() -> None:
             record = {
                 "experiment": experiment,
                 "data": data,
-                "metric": METRIC,
                 "model": title,
-                "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                "epochs": "–",
                 "seed": 0,
-                "precision": "float32",
                 "values": measure(said, wanted, table),
-                "intervals": {"BLEU": bleu_interval(TOKENS, table)},
                 "notes": [
                     "Seconds are those of decoding.",
                     "Where nothing is said, ended hypotheses stay in and compete.",
@@ -392,9 +389,9 @@ def main() -> None:
                     f"The references of the {data.removeprefix('All ')} have {table[:, -1].mean():.2f} tokens in a "
                     "caption.",
                 ],
-            } | cost
+            }
             print(f"{title}: {record['values']} in {cost['processor_seconds']} s", flush=True)
-            write_run(record)
+            keep(model, record, table, cost)
         pairs = [(way, BASE) for way in ways if way != BASE]
         compare(experiment, tables, [*pairs, *(pair for pair in COMPARED if all(way in ways for way in pair))])
 

@@ -20,7 +20,7 @@ import torch
 from imdb import REGRESSIONS, right_of, scored, write_difference
 from pretraining import HERE, load_rows
 from quick import keep_freed_memory
-from reading import EXPERIMENT, HELD_OUT, METRIC, TUNING, ask, draw, first_model, judge_frozen
+from reading import EXPERIMENT, HELD_OUT, TUNING, about_data, ask, draw, first_model, judge_frozen
 from reading import WAYS as READING_WAYS
 from report import STARTED_IN, clocks, full_data, parse_settings, write_run
 from sklearn.linear_model import LogisticRegression
@@ -151,13 +151,10 @@ def main() -> None:
                 if not given.validate:
                     where = {
                         "drawn": ["parameters"],  # the n-grams of those that are told of
-                        "experiment": EXPERIMENT,
-                        "data": f"75,000 reviews to read, some of them labelled, {len(wanted):,} to test with",
-                        "metric": METRIC,
                         "notes": [NOTE],
                         "read": state["tokens"],
                     }
-                    write_run(where | score | run)
+                    write_run(about_data(len(wanted)) | where | score | run)
             for name, probabilities in judged.items():
                 answers.setdefault(name, []).append(({}, probabilities[len(pool) :]))
         for name, kept in answers.items():
