@@ -84,13 +84,17 @@ def check_label_smoothed_loss(function: Callable) -> None:
     for case in cases[:2]:
         case["targets"][0, :2] = torch.tensor([0, 1])  # tokens that are padding elsewhere
     # Long sentences, many sentences, a wide vocabulary; what is spread is no round share.
-    cases += [
+    sizes = [
         _loss_case(drawn(1, 3), drawn(401, 1200), drawn(3, 9), drawn_between(0.011, 0.049), drawn(0, 2)),
         _loss_case(drawn(101, 600), drawn(2, 9), drawn(3, 9), drawn_between(0.26, 0.29), drawn(0, 2)),
         _loss_case(drawn(2, 3), drawn(12, 20), drawn(15_000, 20_000), drawn_between(0.51, 0.94), drawn(3, 400)),
     ]
+    wide = sizes[-1]["logits"]
+    wide += torch.linspace(-2, 2, wide.shape[-1])  # no part of the vocabulary has the mean of all by chance
     # `smoothing` may be a float32 number.
     expect_matches(function, _loss, cases, _LOSS_MISTAKES, "the loss", tolerance=_FLOAT32)
+    # A mistake that has a name has been named above.
+    expect_matches(function, _loss, sizes, None, "the loss", tolerance=_FLOAT32, gradients=False, device=False)
     large = _loss_case(2, 3, 5, 0.1, 1, scale=1e4)
     large["logits"] = large["logits"].float()
     value = call(function, *large.values())
@@ -379,6 +383,7 @@ def _wrong_translations(table: Tensor, row: Tensor, alpha: float, **settings: in
     whole = [h for h in hypotheses if h[1][-1] == eos_id]
     wrong[m.beam_search.PREFERS_ENDED] = _choose(whole or hypotheses, eos_id, alpha)[0]
     wrong[m.beam_search.PAST_EOS] = _past_the_end(after, alpha, **settings)
+    wrong[m.beam_search.ENDED_STAYS] = _ended_by_place(after, alpha, **settings)
     others = _SEARCH_MISTAKES | {
         m.decoding.ONE_TOO_MANY: {"max_len": max_len + 1},
         m.decoding.ONE_TOO_FEW: {"max_len": max_len - 1},
@@ -404,6 +409,29 @@ def _past_the_end(after: _After, alpha: float, **settings: int) -> Tokens:
         return _penalised(total, said, alpha)
 
     best = max(live, key=score)[1][1:]
+    return best[: best.index(eos_id)] if eos_id in best else best
+
+
+def _ended_by_place(after: _After, alpha: float, **settings: int) -> Tokens:
+    """What a search says that notes of a place in the beam, not of the hypothesis there, whether it has ended."""
+    eos_id, beam = settings["eos_id"], settings["beam"]
+    live, ended = [(0.0, [settings["bos_id"]])], [False] * beam
+    for _ in range(settings["max_len"]):
+        following = []
+        for at, (total, tokens) in enumerate(live):
+            values = [(eos_id, 0.0)] if ended[at] else enumerate(after(tokens))
+            following += [(total + value, [*tokens, token]) for token, value in values]
+        live = sorted(following, reverse=True)[:beam]
+        ended = [was or tokens[-1] == eos_id for was, (_, tokens) in zip(ended, live, strict=False)]
+        ended += [False] * (beam - len(ended))
+        if all(ended):
+            break
+
+    def score(at: int) -> float:
+        total, tokens = live[at]
+        return _penalised(total, sum(t != eos_id for t in tokens[1:]) + ended[at], alpha)
+
+    best = live[max(range(len(live)), key=score)][1][1:]
     return best[: best.index(eos_id)] if eos_id in best else best
 
 
@@ -517,7 +545,7 @@ def check_beam_search(function: Callable) -> None:
     _check_beam(function, drawn(5, 7), [drawn(1, 9)] * 2, 0.6, beam=drawn(10, 20), max_len=drawn(9, 15), **anonymous)
     _expect_wide_beam(function, beam=drawn(12, 20), max_len=drawn(9, 12), **usual)
     _check_beam(function, 5, [drawn(1, 9)] * 2, 0.6, beam=2, max_len=drawn(121, 200), rare=True, **usual)
-    _check_beam(function, 5, [2] * drawn(21, 40), 2.0, beam=2, max_len=drawn(5, 9), **usual)
+    _check_beam(function, 5, [2] * drawn(31, 40), 2.0, beam=2, max_len=drawn(5, 9), **usual)
     tenths = drawn(2, 17) / 10
     between = round(tenths + 0.05, 2)
     _expect_penalty(function, between, (tenths, round(tenths + 0.1, 1)), beam=6, max_len=12, **usual)
@@ -706,6 +734,8 @@ def _check_steps(
             m.cached_attention.MASK_UNUSED: lambda x=x[:, :t]: _newest(state, x, heads),
             m.cached_attention.MASK_TURNED: lambda x=x[:, :t], mask=mask: _newest(state, x, heads, ~mask),
         }
+        if kind == "(B, 1, t)" and batch == heads:
+            wrong[m.cached_attention.MASK_BY_HEAD] = lambda x=x[:, :t], mask=mask: _newest(state, x, heads, mask[None])
         wrong = wrong if mask is not None else None
         expect_close(output, _newest(state, x[:, :t], heads, mask), "the output", wrong, dtype, _FLOAT32, asked)
         cache = pair

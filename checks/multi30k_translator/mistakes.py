@@ -81,6 +81,10 @@ class beam_search(Mistake):
     )
     ENDED_LOST = "hypotheses that have ended are lost: they stay, and the best may be one of them"
     PAST_EOS = "a hypothesis goes on past its `eos_id`, and the tokens behind it are counted: it has ended there"
+    ENDED_STAYS = (
+        "which have ended is not taken from the parents: when a hypothesis changes its place, that it has ended goes "
+        "with it, as its tokens do"
+    )
     PREFERS_ENDED = "a hypothesis that has ended is preferred to all that have not: the best counts, ended or not"
     PROBABILITIES = "probabilities are added up: take their logarithms"
     LOGITS = "logits are added up, which no softmax has made log-probabilities"
@@ -106,6 +110,7 @@ class beam_step(Mistake):
         "the `eos_id` of a hypothesis that has ended is paid for, or it is lost itself: its end costs nothing"
     )
     ANY_TOKEN = "a hypothesis that has ended may go on with any token at no cost: with `eos_id` alone"
+    END_FREE = "`eos_id` costs nothing for any hypothesis: only for one that has ended"
     BY_K = "a place in the flattened continuations is divided by k: V continuations belong to each parent"
     PLACES = "the parents are places in the flattened continuations: divide by V"
     SUMS_FORGOTTEN = "the sums so far are forgotten: add them"
@@ -135,6 +140,9 @@ class cached_attention(Mistake):
     NOT_ITSELF = "the new position does not see itself: join its key and value to the cache first"
     MASK_UNUSED = "the mask is not used"
     MASK_TURNED = "the mask is turned round: True means that a position may be attended to"
+    MASK_BY_HEAD = (
+        "each sentence's mask goes to one of the heads: `mask.unsqueeze(1)` gives `(B, 1, t)` a place for them"
+    )
     NO_DROPOUT = "`attention.dropout` is not used on the weights"
     CACHE_CUT_OFF = "no gradient reaches the earlier positions through the cache: no `.detach()`, no `.data`"
 

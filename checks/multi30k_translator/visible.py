@@ -233,6 +233,7 @@ def beam_step(function: Callable) -> None:
         known.EXCHANGED: _step(best, [[3, 0], [0, 1]], [[1, 0], [0, 0]]),
         known.GOES_ON: _step([[-0.8567, half], best[1]], [[1, 0], [0, 0]], [[1, 0], [0, 1]]),
         known.PAID_OR_LOST: _step([[half, -2.3863], best[1]], [[0, 0], [0, 0]], [[0, 1], [0, 1]]),
+        known.END_FREE: _step([[-0.5, -1.0], [-0.2, tenth]], [[1, 0], [0, 0]], [[3, 3], [3, 0]]),
         known.BY_K: _step(best, [[3, 0], [0, 0]], [[1, 0], [0, 1]]),
         known.PLACES: _step(best, [[7, 0], [0, 1]], [[3, 0], [0, 1]]),
         known.SUMS_FORGOTTEN: _step([[0.0, -0.6931], [-0.1054, -0.9163]], [[1, 0], [1, 0]], [[3, 0], [1, 0]]),
