@@ -10,7 +10,10 @@ class softmax(Mistake):
     ALWAYS_FIRST = "the sum always runs over the first dimension: use `dim`"
     ALWAYS_LAST = "the sum always runs over the last dimension: use `dim`"
     NOT_DIVIDED = "the exponentials are not divided by their sum"
-    NO_EXPONENTIAL = "the exponential is missing: adding 1 to every score should change no weight, and here it does"
+    NO_EXPONENTIAL = (
+        "adding 1 to every score should change no weight, and here it does: is the exponential missing, or are the "
+        "scores scaled before it?"
+    )
     SIGN = "the sign is turned round: the largest score should get the largest weight"
     POWERS_OF_2 = "these are powers of 2, not of e"
     SMALL_NUMBER = (
@@ -20,7 +23,10 @@ class softmax(Mistake):
     SUM_DETACHED = "the sum in the denominator is detached, so its gradient is lost"
     LIBRARY = "a library function does the work: in this exercise softmax is written with exp, sum and a division"
     OVERFLOW = "exp(10 000) is too large for a float: it becomes inf, and inf / inf is NaN"
-    NAN_REPLACED = "NaN is replaced after the fact: prevent it instead"
+    NAN_REPLACED = (
+        "all weights of a slice are 0: NaN is replaced after the fact, or a small number in the denominator hides it; "
+        "prevent it instead"
+    )
     CLAMPED = "the scores are clamped or scaled down: different large scores must keep their difference"
     UNDERFLOW = (
         "scores near -10 000 give NaN, since all their exp are 0, and 0 / 0 is NaN: subtract the largest score itself, "
@@ -40,6 +46,7 @@ class normalized_dot_product(Mistake):
     COLUMNS = "each column sums to 1, but each row should: softmax over the last dimension"
     WHOLE_MATRIX = "the whole matrix sums to 1, but each row should"
     SCALED = "the dot products are divided by √d: that comes in chapter 3"
+    NOT_SUMMED = "the products of the coordinates are not summed: a dot product is one number for each pair"
     COSINE = "the vectors are scaled to length 1: it is the weights that are normalized here, not the vectors"
     TWICE = "softmax is applied twice"
     RESHAPED = "`reshape` or `view` where a transpose is meant: it keeps the order of the numbers in memory"
@@ -60,6 +67,7 @@ class basic_self_attention(Mistake):
     ONE_AVERAGE = "there is one average for the whole sequence: each position has an average of its own"
     NO_SOFTMAX = "the dot products are used as weights, without a softmax"
     SUM_TOO_LARGE = "the weights of each position sum to n and not to 1: is a mean in the place of a sum?"
+    DIVIDED_AGAIN = "the average is divided by n once more: the weights sum to 1, so sum and take no mean"
     INPUT_ADDED = "x itself is added: that comes in chapter 6"
     SCALED = "the dot products are divided by √d: that comes in chapter 3"
     COSINE = "the vectors are scaled to length 1: use the plain dot product"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from autograder.checks import Mistake, call, complain, expect, expect_close, expect_tensor, unchanged
@@ -57,12 +58,15 @@ def softmax_stable(function: Callable) -> None:
     expect(w.sum() > 0, m.softmax.NAN_REPLACED, what, **seen)
     expect(w[0] > 0.5, m.softmax.CLAMPED, what, **seen)
     expect_close(w, right, what, tolerance=1e-3)
-    expect(not function(bottom, dim=0).isnan().any(), m.softmax.UNDERFLOW)
+    w_bottom, what = function(bottom, dim=0), "softmax of -9999, -10000 and -10001"
+    expect(not w_bottom.isnan().any(), m.softmax.UNDERFLOW, what, expected=seen["expected"], got=w_bottom)
+    expect(w_bottom.sum() > 0, m.softmax.NAN_REPLACED, what, expected=seen["expected"], got=w_bottom)
     both = function(torch.stack([top, bottom]), dim=1)
     expect(torch.allclose(both, w.expand(2, 3), atol=1e-6), m.softmax.ONE_MAXIMUM, "both rows in one tensor", got=both)
     w = function(torch.tensor([0.0, -float("inf"), 0.0]), dim=0)
     what, seen = "softmax of 0, -inf and 0", {"expected": [0.5, 0.0, 0.5], "got": w}
     expect(not w.isnan().any(), m.softmax.NOT_THE_LARGEST, what, **seen)
+    expect(w.sum() > 0, m.softmax.NAN_REPLACED, what, **seen)
     expect(w[1] == 0, m.softmax.INF_COUNTS, what, **seen)
     expect_close(w, torch.tensor([0.5, 0.0, 0.5]), what)
 
@@ -82,6 +86,7 @@ def normalized_dot_product(function: Callable) -> None:
     shape = {"expected": "of shape (B, n, m) = (2, 2, 3)", "got": f"shape {tuple(w.shape)}"}
     expect(w.shape != (2, 2, 2), m.normalized_dot_product.KEYS_UNUSED, what, **shape)
     expect(w.shape != (2, 3, 2), m.normalized_dot_product.ROWS_OF_KEYS, what, **shape)
+    expect(w.shape != (2, 2, 3, 2), m.normalized_dot_product.NOT_SUMMED, what, **shape)
     expect_tensor(w, (2, 2, 3), name=what)
     first = torch.tensor([[0.25, 0.5, 0.25], [0.5, 0.25, 0.25]])
     second = torch.tensor([[0.25, 0.25, 0.5], [0.25, 0.5, 0.25]])
@@ -101,12 +106,16 @@ def normalized_dot_product(function: Callable) -> None:
         0.3910: m.normalized_dot_product.TWICE,
         0.4000: m.normalized_dot_product.RESHAPED,
         0.4803: m.normalized_dot_product.DISTANCES,
+        0.5183: m.normalized_dot_product.DISTANCES,  # squared
     }
     _expect_none_of(w[0, 0, 1], 0.5, suspects, "the weight at [0, 0, 1]")
     expect_close(w[0], first, what)
-    unsigned = {m.normalized_dot_product.ABSOLUTE: lambda: (q @ k.mT).abs().softmax(-1)[1]}
+    shown_here = {
+        m.normalized_dot_product.ABSOLUTE: lambda: (q @ k.mT).abs().softmax(-1)[1],
+        m.normalized_dot_product.COSINE: lambda: (q @ F.normalize(k, dim=-1).mT).softmax(-1)[1],  # of the keys alone
+    }
     what, wrong = "the second sequence's weights", m.normalized_dot_product.SEQUENCES
-    expect_close(w[1], second, what, unsigned, otherwise=wrong)
+    expect_close(w[1], second, what, shown_here, otherwise=wrong)
 
 
 @visible(
@@ -134,6 +143,7 @@ def basic_self_attention(function: Callable) -> None:
     expect(not torch.allclose(y[0], 3 * first), m.basic_self_attention.SUM_TOO_LARGE, what, **told)
     suspects = {
         0.6931: m.basic_self_attention.NO_SOFTMAX,
+        0.1667: m.basic_self_attention.DIVIDED_AGAIN,
         1.5000: m.basic_self_attention.INPUT_ADDED,
         0.4494: m.basic_self_attention.SCALED,
         0.5761: m.basic_self_attention.COSINE,
