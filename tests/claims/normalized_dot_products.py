@@ -193,7 +193,12 @@ CLAIMS = [
     Claim(
         "real-loud-reading",
         "*Gogg*, *coff*, *Leut* are beginnings",
-        lambda out: {"gogg", "coff", "Leut"} <= set(re.findall(r"\w+", out["real-loud"])),
+        lambda out: {"gogg", "coff", "Leut"} <= set(re.findall(r"\w+", out["real-loud"].splitlines()[2])),
+    ),
+    Claim(
+        "real-loud-reading",
+        '(*Schwarze*, "black", and *asian* are words that it does read and write.)',
+        lambda out: {"schwarze", "asian"} <= set(re.findall(r"\w+", out["real-loud"].splitlines()[3])),
     ),
     Claim(
         "drift-control-reading",
