@@ -70,6 +70,11 @@ CLAIMS = [
         ),
     ),
     Claim(
+        "neighbours-reading",
+        "of the ten German words only *zwei* has the English one among its ten nearest",
+        lambda out: out["translations"] == "['zwei']",
+    ),
+    Claim(
         "average-words-reading",
         "Other colours; and for the numbers, other words of quantity",
         lambda out: (
@@ -89,10 +94,10 @@ CLAIMS = [
     ),
     Claim(
         "average-words-reading",
-        "is nearly as long as a colour, the mean of *red*, *street* and *two* has lost a third",
+        "keeps 84% of a colour's length, the mean of *red*, *street* and *two* 66%",
         lambda out: (
-            (lengths := numbers(out["average-words"]))[1] > 0.8 * lengths[0]
-            and 0.3 < 1 - lengths[5] / lengths[4] < 0.37
+            [round(100 * (lengths := numbers(out["average-words"]))[place + 1] / lengths[place]) for place in (0, 4)]
+            == [84, 66]
         ),
     ),
     Claim(
