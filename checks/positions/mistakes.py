@@ -36,7 +36,12 @@ class sinusoidal_encoding(Mistake):
     OWN_FREQUENCY = "a cosine has another frequency than the sine beside it: two neighbouring columns are a pair"
     OWN_DOUBLED = "the exponent is doubled, and each column has a frequency of its own: two neighbours are a pair"
     HALVED = "the exponent is halved: it counts columns, not pairs of them"
-    DOUBLED = "the exponent is doubled: 2k is already the number of the pair's first column"
+    DOUBLED = (
+        "the exponent is too large: is 2k, the number of the pair's first column, doubled again, or not divided by "
+        "`dim`?"
+    )
+    DIVIDED = "the angle itself is divided by `dim`: that division belongs in the exponent, so it needs brackets"
+    K_FROM_1 = "the pairs are counted from 1: the first has k = 0, and so the frequency 1"
     EQUAL = "all frequencies are equal: does an integer division make the exponent 0?"
     RISES = "the frequency rises from pair to pair: it should fall"
     LOG10 = "log10 stands where exp needs the natural logarithm"
@@ -101,8 +106,18 @@ class Positions(Mistake):
 
 class rotate(Mistake):
     HALVES = "features k and k + d/2 are turned together, as some libraries do: here neighbours are a pair"
+    READ_HALVES = "features k and k + d/2 are read as a pair, but written side by side: neighbours are a pair, in x too"
+    MIXED = "two layouts are mixed: features k and k + d/2 are turned together, by the angles of neighbours"
+    REPEATED = (
+        "the angles of all pairs come once and then once more: each should come twice in a row, for the two features "
+        "of its pair"
+    )
+    K_FROM_1 = "the pairs are counted from 1: the first has k = 0, and is turned by the position itself"
     BACKWARDS = "the pairs are turned backwards: the minus belongs to the first of the two"
-    NOT_USED = "the positions given are not used: nothing is turned, or 0, 1, 2, … stand in their place"
+    NOT_USED = (
+        "the positions given turn nothing: are 0, 1, 2, … used in their place, or does the exponent of `base` need "
+        "brackets?"
+    )
     UNZIPPED = "all first halves of the pairs come before all second halves: a pair's two features stand side by side"
     HALVED = "the exponent is halved: it counts features, not pairs"
     DOUBLED = "the exponent is doubled: 2k is already the number of the pair's first feature"

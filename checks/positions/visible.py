@@ -91,6 +91,10 @@ _ENCODING_MISTAKES = {
     ),
     m.sinusoidal_encoding.HALVED: _second_pair(0.1),
     m.sinusoidal_encoding.DOUBLED: _second_pair(1e-4),
+    m.sinusoidal_encoding.DIVIDED: _waves(lambda p: [math.sin(p / 4), math.cos(p / 4), 0, 1]),
+    m.sinusoidal_encoding.K_FROM_1: _waves(
+        lambda p: [math.sin(p / 100), math.cos(p / 100), math.sin(p * 1e-4), math.cos(p * 1e-4)]
+    ),
     m.sinusoidal_encoding.EQUAL: _second_pair(1.0),
     m.sinusoidal_encoding.RISES: _second_pair(100.0),
     m.sinusoidal_encoding.LOG10: _second_pair(math.exp(-2)),
@@ -259,6 +263,10 @@ def _row(*values: float) -> Callable[[], Tensor]:
 _SIN, _COS, _SLOW_SIN, _SLOW_COS = math.sin(2), math.cos(2), math.sin(0.02), math.cos(0.02)
 _ROTATE_MISTAKES = {
     m.rotate.HALVES: (_row(_COS - _SIN, 0, _SIN + _COS, 0)),
+    m.rotate.READ_HALVES: _row(_COS - _SIN, _SIN + _COS, 0, 0),
+    m.rotate.MIXED: _row(_COS - _SIN, 0, _SLOW_COS + _SLOW_SIN, 0),
+    m.rotate.REPEATED: _row(_COS, _SLOW_SIN, _COS, _SLOW_SIN),
+    m.rotate.K_FROM_1: _row(_SLOW_COS, _SLOW_SIN, math.cos(2e-4), math.sin(2e-4)),
     m.rotate.BACKWARDS: _row(_COS, -_SIN, _SLOW_COS, -_SLOW_SIN),
     m.rotate.NOT_USED: _row(1, 0, 1, 0),
     m.rotate.UNZIPPED: _row(_COS, _SLOW_COS, _SIN, _SLOW_SIN),
