@@ -34,6 +34,12 @@ def _last(o: dict[str, str], model: str) -> list[float]:
     return _numbers(o["bag-table"], f"{model:28} accuracy in the last 50 of 300 steps, by seed:")
 
 
+def _learned(o: dict[str, str]) -> dict[str, int]:
+    """By the reader: the step at which it passed 90 %."""
+    rows = re.findall(r"(\S.*?) +90 %: step (\d+)", o["learning-steps"])
+    return {reader: int(step) for reader, step in rows}
+
+
 def _at(o: dict[str, str], reader: str, length: int) -> float:
     lengths = _numbers(o["longer-table"], "length")
     return _numbers(o["longer-table"], reader)[lengths.index(length)]
@@ -54,7 +60,7 @@ def _more_readers(o: dict[str, str], kind: str = "distances, expanded") -> list[
 CLAIMS = [
     Claim(
         "ex5",
-        "Both times the cosine of the angle between them",
+        "Both times it is the cosine of the angle between them",
         lambda o: len(set(re.findall(r"-0\.\d+", o["turn-two"]))) == 1,
     ),
     Claim(
@@ -89,12 +95,12 @@ CLAIMS = [
     ),
     Claim(
         "larger-start-reading",
-        "Beside words of size 1 it is learned from at step 60, beside words of 0.1 at step 120",
+        "Beside words of size 1 its reader gets to 90 % at step 60, beside words of 0.1 at step 120",
         lambda o: (_starts(o)["1.0", "1.0"][1], _starts(o)["0.1", "1.0"][1]) == (60, 120),
     ),
     Claim(
         "larger-start-reading",
-        "to 90 % at step 50 or 60, ten times as large at step 120 or 180",
+        "to 90 % at step 50 or 60, one ten\ntimes as large at step 120 or 180",
         lambda o: [step for _, step in _starts(o).values()] == [50, 120, 60, 180],
     ),
     Claim(
@@ -164,6 +170,15 @@ CLAIMS = [
         "penalty-reading",
         "It notices a shuffle, but not a sentence read from the back",
         lambda o: o["penalty-tried"].splitlines() == ["shuffled: equivariant False", "reversed: equivariant True"],
+    ),
+    Claim(
+        "learning-curves-reading",
+        "The learned table of positions is the slowest: it\ntakes until step 150, added waves until step 50",
+        lambda o: (
+            (_learned(o)["learned, added"], _learned(o)["sinusoidal, added"]) == (150, 50)
+            and min(_learned(o), key=_learned(o).get) == "sinusoidal, beside"
+            and max(_learned(o).values()) == 150
+        ),
     ),
     Claim(
         "bag-reading",
