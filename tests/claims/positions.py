@@ -30,14 +30,17 @@ def _starts(o: dict[str, str]) -> dict[tuple[str, str], tuple[int, int]]:
     return {(words, table): (int(apart), int(step)) for words, table, apart, step in rows}
 
 
-def _last(o: dict[str, str], model: str) -> list[float]:
-    return _numbers(o["bag-table"], f"{model:28} accuracy in the last 50 of 300 steps, by seed:")
+def _before(o: dict[str, str], model: str, step: int, cell: str = "bag-table") -> list[float]:
+    return _numbers(o[cell], f"{model:28} accuracy before step {step}, by seed:")
 
 
 def _learned(o: dict[str, str]) -> dict[str, int]:
     """By the reader: the step at which it passed 90 %."""
     rows = re.findall(r"(\S.*?) +90 %: step (\d+)", o["learning-steps"])
     return {reader: int(step) for reader, step in rows}
+
+
+_NETWORK = "bag, a network on each word"
 
 
 def _at(o: dict[str, str], reader: str, length: int) -> float:
@@ -205,18 +208,48 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "bag-reading",
+        "bag-longer-why",
         "The bag tosses a coin",
-        lambda o: all(45 < a < 55 for m in ("bag of words", "bag, positions added") for a in _last(o, m)),
+        lambda o: all(
+            45 < a < 55
+            for m in ("bag of words", "bag, positions added")
+            for step in (300, 600)
+            for a in _before(o, m, step)
+        ),
+    ),
+    Claim(
+        "bag-longer-why",
+        "the mask alone gets about three reviews in four",
+        lambda o: all(72 < a < 78 for a in _before(o, "attention, mask alone", 600)),
+    ),
+    Claim(
+        "bag-longer-why",
+        "positions or distances, attention reads every review right after 600 steps",
+        lambda o: all(
+            min(_before(o, model, 600)) == 100 for model in ("attention, positions added", "attention, distances")
+        ),
+    ),
+    Claim(
+        "bag-longer-why",
+        "It learns later than attention, but after 600 steps it, too, reads nearly every review right",
+        lambda o: (
+            max(_before(o, _NETWORK, 300)) < min(_before(o, "attention, positions added", 300))
+            and min(_before(o, _NETWORK, 600)) >= 98
+        ),
     ),
     Claim(
         "bag-reading",
-        "attention reads nearly every review right",
-        lambda o: min(_last(o, "attention, positions added")) >= 98,
+        "the bag is still a coin after 600 steps",
+        lambda o: all(45 < a < 55 for a in _before(o, _NETWORK, 600, "bag-longer")),
     ),
     Claim(
         "bag-reading",
-        "two of the three runs have begun to learn it",
-        lambda o: sum(a > 60 for a in _last(o, "bag, a network on each word")) == 2,
+        "Attention with positions added reads nine reviews in ten, or more",
+        lambda o: min(_before(o, "attention, positions added", 600, "bag-longer")) >= 90,
+    ),
+    Claim(
+        "bag-reading",
+        "Attention that is given distances reads\nevery one",
+        lambda o: min(_before(o, "attention, distances", 600, "bag-longer")) == 100,
     ),
 ]
