@@ -525,6 +525,8 @@ def _check_decoder_gradients(cls: Callable) -> None:
     module, state = _make_layer(cls, (6, 2, 5), _DECODER_SHAPES)
     given = _decoder_inputs(3, 4, 5, 6)
     masks = given["memory_mask"], given["mask"]
+    right = _decoder_layer(_Layer(state, 2), *given.values())
+    expect_close(call(module, *given.values()), right, "the result", tolerance=_FLOAT32)
     expect_gradients(
         lambda x, memory: module(x, memory, *masks),
         lambda x, memory: _decoder_layer(_Layer(state, 2), x, memory, *masks),
@@ -673,6 +675,19 @@ def _check_stack_training(cls: Callable, shapes: Callable, oracle: Callable, mor
     )
     many = [value[:1].repeat(6, *[1] * (value.dim() - 1)) for value in given]
     expect_dropout_anew(lambda rate: _make_stack(cls, sizes, 1, shapes, dropout=rate)[0], many)
+    _check_sum_dropped_once(cls, shapes)
+
+
+def _check_sum_dropped_once(cls: Callable, shapes: Callable) -> None:
+    """With layers that add nothing, what was dropped is equal in a position, after the norm too."""
+    module, state = _make_stack(cls, (7, 40, 1, 2, 5), 1, shapes, dropout=0.5)
+    plain = {name: torch.zeros_like(value) for name, value in state.items() if name.startswith("layers.")}
+    set_weights(module, plain | {"norm.weight": torch.ones(40), "norm.bias": torch.zeros(40)})
+    given = torch.full((10, 4), 2), randn(10, 3, 40), torch.ones(10, 1, 3).bool(), torch.ones(10, 4, 4).bool()
+    y = call(module.train(), *given)
+    share = ((y - y.mode(-1, keepdim=True).values).abs() < 1e-9).double().mean().item()
+    told = {"asked": "dropout 0.5, while training", "expected": "about 0.5", "got": round(share, 2)}
+    expect(share < 0.6, m.Decoder.SUM_DROPPED_TWICE, "the share of the sum that is dropped", **told)
 
 
 class _Silent(_Stack):
@@ -843,6 +858,7 @@ def _check_gradients(cls: Callable) -> None:
             full = _without_pad_row(full, name, pad_id)
         return _Whole(full, 2, 2, pad_id)(*given)
 
+    expect_close(call(module, *given), oracle({tied: state[tied]}, *given), "the logits", tolerance=_FLOAT32)
     expect_parameter_gradients(module, oracle, parameters, given, 1e-5)
 
 
@@ -866,6 +882,10 @@ def train_copy(model, source, target):
 def _check_pad_row(cls: Callable) -> None:
     """After training a copy on padded targets, loss on padding included, the pad rows are zero and the tie holds."""
     module = call(cls, 8, 9, 8, 2, 1, 8, 0.0, 1)
+    start = module.state_dict()
+    for table in ("encoder.embedder.embedding.weight", "decoder.embedder.embedding.weight"):
+        zero = table in start and not start[table][1].any()
+        expect(zero, m.Translator.PAD_ROW_START, f"the parameter `{table}`", asked="pad_id 1")
     source, target = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5, 1], [2, 8, 3, 1, 1]])
     losses, (encoder, decoder, output) = place(train_copy, beside=cls)(module, source, target)
     fell = losses[-1] < losses[0]

@@ -99,6 +99,10 @@ class Decoder(Mistake):
     PAD_ID = "`pad_id` is not passed on to the Embedder"
     NO_POSITIONS = "no positions are added: use PositionEncoding"
     NOT_SCALED = "the embeddings are not scaled: use the Embedder"
+    EMBEDDED_TWICE = (
+        "the embeddings count twice: the Embedder has scaled them, and PositionEncoding returns the sum with the "
+        "positions, not the positions alone"
+    )
     POSITIONS_SCALED = "the positions are scaled by √d too: only the embeddings are"
     LAYERS_UNUSED = "the layers are not used"
     FIRST_LAYER_ONLY = "only the first layer is used"
@@ -114,6 +118,7 @@ class Decoder(Mistake):
     MEMORY_NORMED = "the memory goes through the decoder's norm: it is normed already"
     LAYERS_DROP_NOTHING = "`dropout` is not passed on to the layers"
     SUM_NOT_DROPPED = "the sum of embedding and position is not dropped: pass `dropout` to PositionEncoding"
+    SUM_DROPPED_TWICE = "the sum of embedding and position is dropped twice: PositionEncoding does it already"
 
 
 class Translator(Mistake):
@@ -144,7 +149,8 @@ class Translator(Mistake):
     CUT_SHORT = "a position is cut off: the caller decides what to feed"
     PAD_LOGIT_LOWEST = "the logits of padding are -inf: they should be 0, as a zero row gives"
     PAD_ROW_START = (
-        "the pad row of an embedding does not start as zeros: when you draw new matrices, leave the embeddings out"
+        "the pad row of an embedding does not start as zeros: tie `output` to the embedding, not the embedding to "
+        "`output`, and when you draw new matrices, leave the embeddings out"
     )
     TABLE_START = "an embedding starts with another spread than the Embedder gives it: leave it as it was drawn there"
     LAYERS_ALIKE = "the layers start alike, as clones do: draw each matrix anew"

@@ -191,6 +191,8 @@ def _plain_layer(layer: nn.Module) -> nn.Module:
     weights = _expect_parts(layer, [*norms, *attentions, "feed_forward"])
     there = "feed_forward.inner.bias" in weights
     expect(there, Common.PARAMETER_MISSING, "`feed_forward` is the FeedForward of chapter 6")
+    there = all(f"{part}.Wv.weight" in weights for part in attentions)
+    expect(there, Common.PARAMETER_MISSING, "both attentions are the MultiHeadAttention of chapter 4")
     width = len(weights["feed_forward.inner.bias"])
     told = {"asked": "hidden 4", "expected": 4, "got": width}
     expect(width == 4, m.DecoderLayer.HIDDEN, "the features inside the network", **told)
@@ -325,6 +327,7 @@ def _stack_mistakes(e: Tensor, p: Tensor, found: Tensor) -> dict[Mistake, Tensor
         m.Decoder.NO_POSITIONS: _norm(e + both),
         m.Decoder.NOT_SCALED: _norm(e / 2 + p + both),
         m.Decoder.POSITIONS_SCALED: _norm(e + 2 * p + both),
+        m.Decoder.EMBEDDED_TWICE: _norm(2 * e + p + both),
         m.Decoder.LAYERS_UNUSED: _norm(e + p),
         m.Decoder.FIRST_LAYER_ONLY: _norm(e + p + first),
         m.Decoder.LAST_LAYER_ONLY: _norm(e + p + last),
@@ -382,7 +385,8 @@ def Translator(cls: Callable) -> None:
     expect("output.bias" not in weights, m.Translator.BIAS)
     sizes = tuple(len(weights[table]) for table in _TABLES)
     told = {"asked": "source_vocab 9 and target_vocab 12", "expected": (9, 12), "got": sizes}
-    expect(sizes == (9, 12), m.Translator.VOCABULARIES, "the rows of the two tables", **told)
+    mistake = m.Translator.VOCABULARIES if sizes == (12, 9) else Unexplained.SHAPE
+    expect(sizes == (9, 12), mistake, "the rows of the two tables", **told)
     depths = tuple(
         sum(name.startswith(part) and name.endswith("norm_1.weight") for name in names) for part in ("enc", "dec")
     )
@@ -437,7 +441,10 @@ def _expect_methods(translator: nn.Module, table: Tensor) -> None:
     expect_close(y, right, "what `forward` returns", wrong, tolerance=1e-4)
 
 
-@visible("a gradient for each parameter, and none for the pad rows", graded="other cases, parameters and dropout")
+@visible(
+    "a gradient for each parameter, and none for the pad rows",
+    graded="other cases, parameters, start values and dropout",
+)
 def Translator_training(cls: Callable) -> None:
     """One backward pass."""
     translator = call(cls, 9, 12, 8, 2, 2, 16, 0.0, 0)
