@@ -97,8 +97,11 @@ results:
 	$(BIN)/python results/caption_models.py
 	$(BIN)/python results/caption_models.py --epochs 1
 	$(BIN)/python results/caption_models.py --epochs 5
+	$(BIN)/python results/caption_models.py --epochs 5 --captions 29000 --models modern relu
+	$(BIN)/python results/caption_models.py --pieces
 	$(BIN)/python results/caption_models.py --compare
 	$(BIN)/python results/induction.py
+	$(BIN)/python results/induction.py --one-layer
 	$(BIN)/python results/reading.py --body solutions/12_pretraining/body.pt
 	$(BIN)/python results/reading.py --compare --together
 	$(BIN)/python results/self_training.py

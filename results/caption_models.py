@@ -2,18 +2,21 @@
 
     python data/download.py
     python results/caption_models.py [--models modern layer_norm … shipped] [--seeds 0 1 2]
-    python results/caption_models.py --epochs 5 [--models modern …]
+    python results/caption_models.py --epochs 5 [--captions 29000] [--models modern …]
     python results/caption_models.py --compare
+    python results/caption_models.py --pieces
     python results/caption_models.py --checkpoint
 
 The model is the chapter's. Each small model differs from the one called modern in the part that its name says, and has
 the same data, steps and, but for a few per cent, parameters; each is trained with every seed, and `--compare` compares
 it with the modern one caption by caption. `--epochs` trains them for fewer or more passes than twelve, with the whole
-schedule in these, and keeps that as an experiment of its own. The large one ships with the chapter: `--checkpoint`
-writes its files. A run on record is not run again: delete its file in `results/runs/`.
+schedule in these, `--captions` on more text, and each is kept as an experiment of its own. The large one ships with
+the chapter: `--checkpoint` writes its files, `--pieces` says how unlikely the pieces are of words that it writes. A run
+on record is not run again: delete its file in `results/runs/`.
 """
 
 import argparse
+import itertools
 import math
 import os
 import random
@@ -89,6 +92,7 @@ TITLES = {
 PIECES = 2000
 SAMPLINGS = [{"temperature": 0.7, "top_p": 0.9}, {"temperature": 0.7}, {"top_p": 0.9}, {}]
 WRITTEN = 2000  # captions that the shipped model writes with each setting
+UNLIKELY = 0.05
 LONGEST = 128  # rows of a table of positions
 
 
@@ -254,10 +258,11 @@ def state_path(root: Path, name: str, seed: int) -> Path:
 
 
 def experiment_of(recipe: dict) -> str:
-    """Where a record belongs: small models that were trained for another number of passes stand apart."""
+    """Where a record belongs: small models with more captions or another number of passes are kept apart."""
     if recipe["epochs"] in (SMALL["epochs"], LARGE["epochs"]):
         return EXPERIMENT
-    return f"{EXPERIMENT}, passes over them: {recipe['epochs']}"
+    text = f" all {recipe['captions']:,}" if recipe["captions"] != SMALL["captions"] else " them"
+    return f"{EXPERIMENT}, passes over{text}: {recipe['epochs']}"
 
 
 def run(name: str, seed: int, root: Path, data: dict, recipe: dict) -> dict:
@@ -342,6 +347,49 @@ def measure_invented(model: nn.Module, root: Path, data: dict) -> list:
     return [*found, ["people", round(count_invented(caption_lines(root, "val.en"), known), 2)]]
 
 
+@torch.no_grad()
+def measure_pieces(root: Path, seed: int) -> None:
+    """Record how unlikely the pieces are of words that the shipped model writes in several pieces."""
+    read, shipped = clocks(), torch.load("language_model.pt", weights_only=True)
+    model = new_model("shipped", PIECES).eval()
+    model.load_state_dict({name: value.float() for name, value in shipped["state"].items()})
+    subwords = sentencepiece.SentencePieceProcessor(model_file="pieces.model")
+    known = {word for text in caption_lines(root, "train.en") for word in words_of(text)}
+    chance = torch.Generator().manual_seed(seed)
+    written = chapter_11.generate(model, torch.full((WRITTEN, 1), SOS), 40, EOS, generator=chance)
+    found: dict[bool, list[list[float]]] = {False: [], True: []}
+    for some in written.split(100):
+        chances = model(some[:, :-1])[0].softmax(dim=-1).gather(-1, some[:, 1:, None]).squeeze(-1)
+        for row, each in zip(some[:, 1:].tolist(), chances.tolist(), strict=True):
+            end = row.index(EOS) if EOS in row else len(row)
+            names = subwords.id_to_piece(row[:end])
+            starts = [place for place, name in enumerate(names) if name.startswith("▁")]
+            for start, stop in itertools.pairwise([*starts, end]):
+                word = words_of("".join(names[start:stop]))
+                parts = [p for name, p in zip(names[start:stop], each[start:stop], strict=True) if words_of(name)]
+                if len(word) == 1 and len(parts) > 1:
+                    found[word[0] in known].append(parts)
+    for is_known, words in found.items():
+        first, later = ([p < UNLIKELY for p in part] for part in ([w[0] for w in words], [min(w[1:]) for w in words]))
+        run = {
+            "experiment": "Words that the language model of chapter 11 writes in several pieces",
+            "data": f"{WRITTEN:,} captions for each seed, drawn from all of the shipped model's probabilities",
+            "metric": f"Words in per cent, whose first piece, or a later one, had a probability below {UNLIKELY}",
+            "model": "words of the training captions" if is_known else "words that no training caption has",
+            "parameters": sum(parameter.numel() for parameter in model.parameters()),
+            "epochs": "–",
+            "seed": seed,
+            "precision": "float32",
+            "values": {
+                "the first": round(100 * float(np.mean(first)), 1),
+                "a later one": round(100 * float(np.mean(later)), 1),
+                "words": len(words),
+            },
+        }
+        print(run["model"], run["values"], flush=True)
+        write_run(run | read())
+
+
 def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
     """Keep what the chapter needs of the finished trainings: weights in half precision, settings, figures, subwords.
 
@@ -374,11 +422,17 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=TITLES, default=list(TITLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epochs", type=int, help="passes of the small models over their captions; 12 by default")
+    parser.add_argument("--captions", type=int, help="what the small models read; the first 12,000 by default")
     parser.add_argument("--compare", action="store_true", help="compare the small models with the modern one")
+    parser.add_argument("--pieces", action="store_true", help="measure the words that the shipped model writes")
     parser.add_argument("--checkpoint", action="store_true", help="write the files that chapter 11 reads")
     given = parser.parse_args()
     root = full_data("multi30k")
     torch.set_flush_denormal(True)
+    if given.pieces:
+        for seed in given.seeds:
+            measure_pieces(root, seed)
+        return
     data = load_data(root)
     if given.compare:
         compare(root, data, given.seeds)
@@ -388,8 +442,9 @@ def main() -> None:
         return
     for seed in given.seeds:
         for name in given.models:
-            recipe = RECIPES[name] | ({"epochs": given.epochs} if given.epochs else {})
-            if name == "shipped" and (given.epochs or seed != given.seeds[0]):
+            asked = {"epochs": given.epochs, "captions": given.captions}
+            recipe = RECIPES[name] | {key: value for key, value in asked.items() if value}
+            if name == "shipped" and (given.epochs or given.captions or seed != given.seeds[0]):
                 continue
             if run_path(experiment_of(recipe), TITLES[name], seed).exists():
                 continue

@@ -1,17 +1,22 @@
 """Chapter 11: small language models that have learnt to copy, one for each seed.
 
     python results/induction.py
+    python results/induction.py --one-layer
 
 Two layers of two heads, trained by the chapter's own loop on random rows that repeat themselves until they copy nearly
 all of it. What ships with the chapter are their weights, in half precision: the chapter looks for heads in them.
+
+`--one-layer` records how much one layer copies after the chapter's 500 steps, and what it copies where its queries and
+keys see no tokens, or are not rotated.
 """
 
+import argparse
 import os
 import sys
 from pathlib import Path
 
 import torch
-from report import clocks
+from report import clocks, write_run
 from torch import Tensor
 
 from attention_course.training import save
@@ -33,9 +38,8 @@ def draw_repeated(chance: torch.Generator, count: int = 32) -> Tensor:
     return tokens.gather(1, torch.arange(LENGTH) % periods)
 
 
-def main() -> None:
-    """Train them and keep their weights."""
-    torch.set_num_threads(1)
+def ship() -> None:
+    """Train eight and keep their weights."""
     kept = []
     for seed in SEEDS:
         read = clocks()
@@ -46,6 +50,62 @@ def main() -> None:
         print(f"seed {seed}: loss {losses[-1]:.2f}, {read()['processor_seconds']} processor s", file=sys.stderr)
         kept.append({name: value.half() for name, value in model.state_dict().items()})
     save({"settings": SIZES, "steps": STEPS, "states": kept}, Path("copiers.pt"))
+
+
+def see_no_tokens(layer: torch.nn.Module) -> None:
+    """Let queries and keys be made of the same vector everywhere: what is left to them are their positions."""
+    for name in ("Wq", "Wk"):
+        layer.get_submodule(f"attention.{name}").register_forward_pre_hook(lambda _, x: (torch.ones_like(x[0]),))
+
+
+@torch.no_grad()
+def copied(model: torch.nn.Module) -> float:
+    """How many per cent of the tokens that come back are the likeliest, on 1,000 rows of their own."""
+    chance = torch.Generator().manual_seed(1000)
+    tokens = torch.randint(FIRST, SIZES["vocab_size"], (1000, LENGTH), generator=chance)
+    periods = torch.randint(LENGTH // 4, LENGTH // 2 + 1, (1000, 1), generator=chance)
+    tokens = tokens.gather(1, torch.arange(LENGTH) % periods)
+    right = model(tokens[:, :-1])[0].argmax(dim=-1) == tokens[:, 1:]
+    return 100 * right[torch.arange(1, LENGTH) >= periods].float().mean().item()
+
+
+def take_one_layer_apart() -> None:
+    """Record what one layer copies, whole, without tokens in its queries and keys, and without rotation."""
+    rotate = chapter_11.rotate
+    for title in ("one layer", "one layer, queries and keys see no tokens", "one layer, not rotated"):
+        for seed in range(4):
+            read = clocks()
+            torch.manual_seed(seed)
+            model = chapter_11.LanguageModel(**SIZES | {"depth": 1})
+            if "no tokens" in title:
+                see_no_tokens(model.layers[0])
+            chapter_11.rotate = (lambda x, _: x) if "not rotated" in title else rotate
+            chance = torch.Generator().manual_seed(seed)
+            chapter_11.fit(model, lambda chance=chance: draw_repeated(chance), 500, RATE)
+            run = {
+                "experiment": "Copying with one layer (chapter 11)",
+                "data": "Random rows that repeat themselves, 500 steps of 32",
+                "metric": "Of the tokens that come back, in per cent, those that are the likeliest",
+                "model": title,
+                "parameters": sum(parameter.numel() for parameter in model.parameters()),
+                "epochs": "–",
+                "seed": seed,
+                "precision": "float32",
+                "values": {"copied": round(copied(model), 1)},
+            }
+            print(title, seed, run["values"], flush=True)
+            write_run(run | read())
+    chapter_11.rotate = rotate
+
+
+def main() -> None:
+    """Train what is asked for."""
+    parser = argparse.ArgumentParser(description="Train chapter 11's models that copy.")
+    parser.add_argument("--one-layer", action="store_true", help="record what one layer copies, and by what")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    chapter_11.PAD = 0  # what `fit` leaves out: the chapter reads it from its subwords, and no row here has one
+    take_one_layer_apart() if given.one_layer else ship()
 
 
 if __name__ == "__main__":
