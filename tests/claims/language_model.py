@@ -1,5 +1,6 @@
 """Chapter 11: which sentences quote what its cells printed."""
 
+import math
 import re
 
 from claims import Claim, records
@@ -54,6 +55,46 @@ def passes(number: int) -> list[float]:
     names = ("LayerNorm for RMSNorm", "ReLU network for SwiGLU", "table of positions for rotary ones", "no positions")
     rows = (*names, "LayerNorm, ReLU network, table of positions")
     return [new / 3, *(round(100 * (sum(found[f"small, {name}"]) / new - 1), 1) for name in rows)]
+
+
+def gate(where: str, *, read: bool = False) -> list[float]:
+    """By how many per cent of a word's perplexity the ReLU network is behind: of the means, then with each seed.
+
+    Args:
+        where: what the records' names have before that of the model.
+        read: on the captions that were read, in the last pass, in place of the validation captions.
+    """
+    nats = {}
+    for part in (": RMSNorm, SwiGLU, rotary positions", ", ReLU network for SwiGLU"):
+        runs = [run for run in records(f"A_language_model*{where}small*") if run["model"] == f"small{part}"]
+        runs.sort(key=lambda run: run["seed"])
+        pieces = 1.284  # in a word of the captions that were read
+        nats[part] = [
+            pieces * run["history"][-1][0] if read else math.log(run["values"]["perplexity of a word"]) for run in runs
+        ]
+    new, old = nats.values()
+    each = [100 * math.expm1(b - a) for a, b in zip(new, old, strict=True)]
+    return [100 * (sum(map(math.exp, old)) / sum(map(math.exp, new)) - 1), *each]
+
+
+def in_pieces(words: str) -> list[float]:
+    """Of words in several pieces: the shares whose first piece and whose later ones were unlikely, and how many."""
+    found = [run["values"] for run in records("Words_that_the_language_model_of_chapter_11*") if words in run["model"]]
+    first, later = (sum(each[name] for each in found) / len(found) for name in ("the first", "a later one"))
+    return [first, later, sum(each["words"] for each in found)]
+
+
+def one_layer(title: str) -> float:
+    """What one layer copies, in per cent, four seeds together."""
+    runs = [run for run in records("Copying_with_one_layer*") if run["model"] == title]
+    return sum(run["values"]["copied"] for run in runs) / len(runs)
+
+
+def by_division(outputs: Outputs) -> list[tuple[int, list[int], int, list[int]]]:
+    """For each seed the first layer's heads, that which looks farther back first: how far, and what is copied."""
+    rows = [[int(found) for found in numbers(line)[2:]] for line in outputs["apart-all"].splitlines()]
+    pairs = [sorted(rows[k : k + 2], reverse=True) for k in range(0, len(rows), 2)]
+    return [(far[0], far[1:], near[0], near[1:]) for far, near in pairs]
 
 
 def always(_: Outputs) -> bool:
@@ -160,6 +201,22 @@ CLAIMS = [
             abs(means(o)[4] / counted(4) - 1) < 0.02
             and abs(means(o)[5] / counted(3) - 1) < 0.02
             and [round(counted(n)) for n in (2, 3, 4, 5)] == [122, 87, 83, 84]
+        ),
+    ),
+    Claim(
+        "parts-reading",
+        "it is {:.0f} % behind in the fifth pass and {:.0f} % in\nthe twelfth".format(
+            gate("passes_over_them__5-", read=True)[0], gate("_Multi30k_-", read=True)[0]
+        ),
+        always,
+    ),
+    Claim(
+        "parts-reading",
+        "the ReLU network costs {:.1f} %, and more than before with each of the three seeds".format(
+            gate("passes_over_all_29_000__5-")[0]
+        ),
+        lambda _: all(
+            new > old for new, old in zip(gate("passes_over_all_29_000__5-")[1:], gate("_Multi30k_-")[1:], strict=True)
         ),
     ),
     *(
