@@ -257,8 +257,19 @@ CLAIMS = [
     ),
     Claim(
         "pieces-reading",
-        "none of the three had more than 5 in 100",
-        lambda o: max(float(line.split()[-1]) for line in o["pieces-code"].splitlines()[-3:]) < 0.05,
+        "none of the three had more than 5 in 100. But *using* had only 2 in 100",
+        lambda o: (
+            max(float(line.split()[-1]) for line in o["pieces-code"].splitlines()[-3:]) < 0.05
+            and round(100 * after(o["pieces-code"], "using")[-1]) == 2
+        ),
+    ),
+    *(
+        Claim("pieces-reading", phrase.format(*in_pieces("no training"), *in_pieces("of the training")), always)
+        for phrase in (
+            "there are {2:,.0f} words in several pieces that no training caption has, and {5:,.0f} that one has",
+            "| words that no training caption has | {0:.0f} % | {1:.0f} % |",
+            "| words that one has | {3:.0f} % | {4:.0f} % |",
+        )
     ),
     Claim(
         "variety-reading",
