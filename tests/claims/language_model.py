@@ -283,6 +283,13 @@ CLAIMS = [
         lambda o: 1.5 < copied(o, "one layer") / copied(o, "a bag") < 2.5 and copied(o, "two layers") > 60,
     ),
     Claim(
+        "copying-reading",
+        "it copies as much: {:.0f} %\nboth ways, on average over four seeds. Not rotated, it copies {:.0f} %".format(
+            one_layer("one layer, queries and keys see no tokens"), one_layer("one layer, not rotated")
+        ),
+        lambda _: round(one_layer("one layer")) == round(one_layer("one layer, queries and keys see no tokens")),
+    ),
+    Claim(
         "score-predict",
         "All eight copy nearly everything",
         lambda o: min(numbers(o["copiers-code"])) > 90 and len(numbers(o["copiers-code"])) == 8,
