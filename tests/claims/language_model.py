@@ -327,6 +327,33 @@ CLAIMS = [
         ),
     ),
     Claim(
+        "apart-all-reading",
+        "The head that looks farther back is always missed most in the keys, the other one in the values, but for "
+        "seed 4",
+        lambda o: (
+            [(far, near) for far, _, near, _ in by_division(o)]
+            == [(3, 2) if seed == 1 else (1, 0) for seed in range(8)]
+            and all(min(shares) == shares[1] for _, shares, _, _ in by_division(o))
+            and all((min(near) == near[2]) == (seed != 4) for seed, (_, _, _, near) in enumerate(by_division(o)))
+            and abs(by_division(o)[4][3][1] - by_division(o)[4][3][2]) <= 1
+        ),
+    ),
+    Claim(
+        "apart-all-reading",
+        "In the\nseven the second head is missed less",
+        lambda o: by_division(o)[1][3][2] < min(near[2] for k, (_, _, _, near) in enumerate(by_division(o)) if k != 1),
+    ),
+    Claim(
+        "cuts-reading",
+        "exactly one head can be spared, always one of the second layer (89 to\n96 % are left; without any other at "
+        "most 84)",
+        lambda o: (
+            [min(max(row) for row in left(o)), max(max(row) for row in left(o))] == [89, 96]
+            and all(max(row) in row[2:] for row in left(o))
+            and max(sorted(row)[-2] for row in left(o)) == 84
+        ),
+    ),
+    Claim(
         "cuts-reading",
         "in seeds 0 and 2 a head of the first layer is missed far more, in 4 and 6 as much",
         lambda o: (
