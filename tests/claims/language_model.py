@@ -172,7 +172,11 @@ def apart(outputs: Outputs) -> list[list[float]]:
 
 CLAIMS = [
     Claim("left-reading", "More than half goes", lambda o: numbers(o["left-code"])[-1] < 50),
-    Claim("fresh-reading", "Near 2,000, both of them", lambda o: 1900 < numbers(o["fresh-code"])[0] < 2100),
+    Claim(
+        "fresh-reading",
+        "Exactly 2,000 for the first, and near it for the second",
+        lambda o: 1900 < numbers(o["fresh-code"])[0] < 2100,
+    ),
     Claim(
         "train-reading",
         "a little behind the best of the tables",
@@ -212,12 +216,10 @@ CLAIMS = [
     ),
     Claim(
         "parts-reading",
-        "the ReLU network costs {:.1f} %, and more than before with each of the three seeds".format(
+        "the ReLU network costs {:.1f} %, and more than 2.2 % with each of the three seeds".format(
             gate("passes_over_all_29_000__5-")[0]
         ),
-        lambda _: all(
-            new > old for new, old in zip(gate("passes_over_all_29_000__5-")[1:], gate("_Multi30k_-")[1:], strict=True)
-        ),
+        lambda _: min(gate("passes_over_all_29_000__5-")[1:]) > 2.2,
     ),
     *(
         Claim(
