@@ -355,7 +355,7 @@ def vectors_for(
     """Vectors of the reviews to train on and to measure with, fitted together; how many numbers were fitted."""
     weights = abs(scipy.sparse.vstack([train, test], format="csr"))
     weights = weights[:, weights.getnnz(axis=0) > 1]  # an n-gram of one review says nothing of another
-    vectors = review_vectors(weights, settings, seed=0).numpy()
+    vectors = review_vectors(weights, settings, seed=0)[0].numpy()
     return vectors[: train.shape[0]], vectors[train.shape[0] :], sum(weights.shape) * settings["dim"]
 
 

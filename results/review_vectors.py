@@ -20,8 +20,10 @@ def step_on_sphere(table: Tensor, past: Tensor, rows: Tensor, gradient: Tensor, 
     table[rows] = F.normalize(before - rate * gradient / (past[rows] + 1e-8).sqrt().unsqueeze(1), dim=1)
 
 
-def review_vectors(weights: scipy.sparse.csr_matrix, settings: dict, seed: int) -> Tensor:
-    """Vectors of length 1, `(reviews, dim)`.
+def review_vectors(
+    weights: scipy.sparse.csr_matrix, settings: dict, seed: int, grams: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Vectors of length 1 of the reviews, `(reviews, dim)`, and of the n-grams, `(n-grams, dim)`.
 
     From each review some of its n-grams are drawn, and others from all reviews. The cosine of a review's vector and an
     n-gram's, times `scale`, is the log-odds that the n-gram is the review's own.
@@ -31,6 +33,7 @@ def review_vectors(weights: scipy.sparse.csr_matrix, settings: dict, seed: int) 
         settings: `dim`, `rate` and `epochs`, `scale`; how many of its own n-grams are `drawn` for a review, how many
             `others` for all reviews of a batch of size `batch`, and how many of these count `against` one of its own.
         seed: of the first vectors and of what is drawn.
+        grams: vectors of the n-grams that other reviews gave, and that these leave as they are.
     """
     torch.manual_seed(seed)
     chance = np.random.default_rng(seed)
@@ -38,7 +41,9 @@ def review_vectors(weights: scipy.sparse.csr_matrix, settings: dict, seed: int) 
     starts, stops = (np.append(0, ends)[weights.indptr[side]] for side in (slice(None, -1), slice(1, None)))
     of_all = np.cumsum(weights.sum(axis=0).A1 ** 0.75)
     size, drawn, others, scale = (settings[name] for name in ("batch", "drawn", "others", "scale"))
-    own, grams = (F.normalize(torch.randn(number, settings["dim"]), dim=1) for number in weights.shape)
+    fixed = grams is not None
+    own, first = (F.normalize(torch.randn(number, settings["dim"]), dim=1) for number in weights.shape)
+    grams = grams if grams is not None else first
     past_own, past_grams = torch.zeros(len(own)), torch.zeros(len(grams))
     batches = [
         rows
@@ -60,5 +65,6 @@ def review_vectors(weights: scipy.sparse.csr_matrix, settings: dict, seed: int) 
         assert mine.grad is not None and met.grad is not None
         rate = settings["rate"] * (1 - number / len(batches))
         step_on_sphere(own, past_own, here, mine.grad, rate)
-        step_on_sphere(grams, past_grams, there, met.grad, rate)
-    return own
+        if not fixed:
+            step_on_sphere(grams, past_grams, there, met.grad, rate)
+    return own, grams

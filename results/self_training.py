@@ -4,15 +4,16 @@
     python results/self_training.py --validate [--set share=0.3 …]
 
 A teacher learns from the labelled reviews of a draw, the same draws as in `reading.py`, and judges all the other
-training reviews, whose labels it is not told. A student, the regression on NB-weighted n-grams, learns from the draw
-and from all of these, half of them on either side. The teacher is a regression on what a frozen body says, or that and
-the n-grams' own regression together; or, as a control, the n-grams' alone. Settings are chosen with `--validate`, on
-held-out training reviews.
+training reviews, whose labels it is not told. A student learns from the draw and from all of these, half of them on
+either side. Teachers are regressions on what a frozen body says, on NB-weighted n-grams and on a vector for each
+review; students are the latter two. Several judge by the mean of their log-odds. The controls leave the body out.
+Settings are chosen with `--validate`, on held-out training reviews.
 """
 
 import argparse
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse
@@ -23,23 +24,34 @@ from quick import keep_freed_memory
 from reading import EXPERIMENT, HELD_OUT, TUNING, about_data, ask, draw, first_model, judge_frozen
 from reading import WAYS as READING_WAYS
 from report import STARTED_IN, clocks, full_data, parse_settings, write_run
+from review_vectors import review_vectors
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from attention_course.bodies import load_export
-from attention_course.data import cache_folder, load_reviews, review_fields
+from attention_course.data import cache_folder, cut_review, load_reviews, read_reviews, review_fields
 from attention_course.training import save
 from attention_course.words import LogCountRatios, log_count_ratios
 
 SHIPPED = HERE.parent / "solutions" / "12_pretraining" / "body.pt"
-STUDENT = "NB-weighted words, pairs and triples, taught by"
-WAYS = {
-    "body": f"{STUDENT} a frozen body that has read",
-    "both": f"{STUDENT} a frozen body that has read and by themselves",
-    "themselves": f"{STUDENT} themselves",
+GRAMS, BODY = "NB-weighted words, pairs and triples", "a frozen body that has read"
+PAIR = f"{GRAMS} and a vector for each review"
+# Each way's title, its teachers and its students; the teachers answer themselves where there is no student.
+WAYS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "body": (f"{GRAMS}, taught by {BODY}", ("frozen",), ("regression",)),
+    "both": (f"{GRAMS}, taught by {BODY} and by themselves", ("frozen", "regression"), ("regression",)),
+    "themselves": (f"{GRAMS}, taught by themselves", ("regression",), ("regression",)),
+    "vectors": ("logistic regression, a vector for each review", ("vectors",), ()),
+    "pair": (f"{PAIR}, taught by themselves", ("regression", "vectors"), ("regression", "vectors")),
+    "all": (
+        f"{PAIR}, taught by {BODY} and by themselves",
+        ("frozen", "regression", "vectors"),
+        ("regression", "vectors"),
+    ),
 }
-TEACHERS = {"body": ["frozen"], "both": ["frozen", "regression"], "themselves": ["regression"]}
-TAUGHT_BY_NOBODY = {name: READING_WAYS[name] for name in ("frozen", "regression")}
+TITLES = {way: title for way, (title, _, _) in WAYS.items()} | {
+    name: READING_WAYS[name] for name in ("frozen", "regression")
+}
 COMPARED = [
     ("body", "frozen"),
     ("body", "regression"),
@@ -48,11 +60,28 @@ COMPARED = [
     ("both", "regression"),
     ("both", "themselves"),
     ("both", "body"),
+    ("vectors", "frozen"),
+    ("vectors", "regression"),
+    ("all", "both"),
+    ("all", "body"),
+    ("all", "vectors"),
+    ("all", "pair"),
 ]
+VECTORS = REGRESSIONS["vectors"] | {
+    "min_df": 5,
+    "epochs": 20,
+    "weights": "log of reviews / reviews with the n-gram",
+    "C": 0.005,  # of numbers with spread 1, as of what the body says
+}
 SETTINGS = {"share": 0.5}  # of the reviews, on either side, that the student is told of: all; chosen by --validate
 NOTE = (
-    "taught by: the teacher learnt from the labels of the draw; it judged the other training reviews, whose labels it "
-    "was not told, half as positive and half as negative; the student learnt from all. The seconds are the student's."
+    "taught by: the teachers learnt from the labels of the draw; they judged the other training reviews, whose labels "
+    "they were not told, half as positive and half as negative; the students learnt from all. The seconds are the "
+    "students'."
+)
+VECTORS_NOTE = (
+    "a vector for each review: fitted, like those of the n-grams, on the 75,000 reviews to read and on no label; "
+    "afterwards those of the test reviews were, with the n-grams' as they were."
 )
 
 
@@ -66,10 +95,31 @@ def read_all(root: Path, state: dict, split: str) -> np.ndarray:
     return torch.load(path, weights_only=True).float().numpy()
 
 
-def log_odds(probabilities: Tensor) -> np.ndarray:
-    """Of the second class, to mean 0 and spread 1."""
+def fit_vectors(root: Path, pool: list, measured: list, name: str) -> tuple[np.ndarray, int]:
+    """Vectors of the pool and of the reviews to measure with, `(reviews, dim)`; how many numbers were fitted; cached.
+
+    Those of the pool and the unlabelled reviews are fitted together, and from the n-grams' vectors that this gives
+    those of the measured reviews.
+    """
+    path = cache_folder(root) / f"review-vectors-{name}.pt"
+    kept = torch.load(path, weights_only=True) if path.exists() else {}
+    if kept.get("settings") != VECTORS:
+        unlabelled = [SimpleNamespace(text=cut_review(r.text)) for r in read_reviews(root, "train", labelled=False)]
+        counter = LogCountRatios(VECTORS["longest"], VECTORS["min_df"]).counter
+        present = counter.fit_transform([*pool, *unlabelled]).astype(np.float64)
+        rare = scipy.sparse.diags(np.log(present.shape[0] / present.sum(axis=0).A1))
+        own, grams = review_vectors((present @ rare).tocsr(), VECTORS, seed=0)
+        weights = (counter.transform(measured).astype(np.float64) @ rare).tocsr()
+        vectors = torch.cat([own[: len(pool)], review_vectors(weights, VECTORS, seed=1, grams=grams)[0]])
+        kept = {"settings": VECTORS, "vectors": vectors.half(), "fitted": own.numel() + grams.numel()}
+        save(kept, path)
+    return kept["vectors"].float().numpy(), kept["fitted"]
+
+
+def log_odds(probabilities: Tensor, known: int) -> np.ndarray:
+    """Of the second class, to mean 0 and spread 1 over the first `known` reviews."""
     odds = torch.logit(probabilities[:, 1].double(), eps=1e-9).numpy()
-    return (odds - odds.mean()) / odds.std()
+    return (odds - odds[:known].mean()) / odds[:known].std()
 
 
 def judge_grams(present: scipy.sparse.csr_matrix, told: np.ndarray, labels: np.ndarray) -> tuple[int, Tensor]:
@@ -100,7 +150,7 @@ def compare(answers: dict[str, list[tuple[dict, Tensor]]], count: int, seeds: li
     """Which of two is better on the same test reviews."""
     for one, other in COMPARED:
         if one in answers and other in answers:
-            title = f"{WAYS[one]}, {count:,} labels − {(WAYS | TAUGHT_BY_NOBODY)[other]}"
+            title = f"{TITLES[one]}, {count:,} labels − {TITLES[other]}"
             right = [right_of(answers[name], labels) for name in (one, other)]
             write_difference(EXPERIMENT, title, "+".join(map(str, seeds)), *right)
 
@@ -133,30 +183,51 @@ def main() -> None:
     counter = LogCountRatios(longest=3, min_df=1).counter
     present = scipy.sparse.vstack([counter.fit_transform(pool), counter.transform(measured)], "csr").astype(np.float64)
     labels, wanted = (torch.tensor([e.label for e in part]) for part in (pool, measured))
+    vectors, fitted = fit_vectors(root, pool, measured, "validated" if given.validate else "tested")
+
+    def judge(name: str, told: np.ndarray, own: np.ndarray) -> tuple[int, Tensor]:
+        """What one of them that has learnt from some reviews says of all, and its parameters."""
+        if name == "regression":
+            return judge_grams(present, told, own)
+        seen, strength = (said, TUNING["C"]) if name == "frozen" else (vectors, VECTORS["C"])
+        regression, probabilities = judge_frozen(seen[told], seen, own, strength)
+        return regression.coef_.size + 1 + (fitted if name == "vectors" else 0), probabilities
+
+    def together(judges: tuple[str, ...], told: np.ndarray, own: np.ndarray) -> tuple[int, Tensor]:
+        """What one says, or the mean of what several say."""
+        found = [judge(name, told, own) for name in judges]
+        if len(found) == 1:
+            return found[0]
+        odds = np.mean([log_odds(probabilities, len(pool)) for _, probabilities in found], axis=0)
+        positive = torch.sigmoid(torch.from_numpy(odds))
+        return sum(parameters for parameters, _ in found), torch.stack([1 - positive, positive], dim=1)
+
     for count in given.labels:
         answers: dict[str, list[tuple[dict, Tensor]]] = {}
         for seed in given.seeds:
             drawn = draw(labels, count, seed)
             own = labels[drawn].numpy()
-            judged = {
-                "frozen": judge_frozen(said[drawn], said, own, TUNING["C"])[1],
-                "regression": judge_grams(present, drawn, own)[1],
-            }
+            judged = {name: judge(name, drawn, own)[1][len(pool) :] for name in ("frozen", "regression")}
             for way in given.ways:
+                title, teachers, students = WAYS[way]
                 read = clocks()
-                scores = np.sum([log_odds(judged[name][: len(pool)]) for name in TEACHERS[way]], axis=0)
-                parameters, judged[way] = judge_grams(present, *tell(scores, drawn, own, settings["share"]))
+                parameters, said_of = together(teachers, drawn, own)
+                if students:
+                    scores = said_of[: len(pool), 1].numpy()
+                    read = clocks()
+                    parameters, said_of = together(students, *tell(scores, drawn, own, settings["share"]))
+                judged[way] = said_of[len(pool) :]
                 run = read() | {"parameters": parameters, "epochs": "–", "precision": "float64", "settings": settings}
-                score = scored(f"{WAYS[way]}, {count:,} labels", seed, judged[way][len(pool) :], wanted)
+                score = scored(f"{title}, {count:,} labels", seed, judged[way], wanted)
                 if not given.validate:
                     where = {
                         "drawn": ["parameters"],  # the n-grams of those that are told of
-                        "notes": [NOTE],
+                        "notes": [NOTE] * bool(students) + [VECTORS_NOTE] * ("vectors" in teachers),
                         "read": state["tokens"],
                     }
                     write_run(about_data(len(wanted)) | where | score | run)
             for name, probabilities in judged.items():
-                answers.setdefault(name, []).append(({}, probabilities[len(pool) :]))
+                answers.setdefault(name, []).append(({}, probabilities))
         for name, kept in answers.items():
             print(f"{name}, {count:,} labels: {100 * right_of(kept, wanted).mean():.2f}", flush=True)
         if not given.validate:

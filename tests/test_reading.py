@@ -177,7 +177,7 @@ from attention_course.words import LogCountRatios
 # Log-odds with mean 0 and spread 1, in the order of the probabilities.
 chance = np.random.default_rng(0)
 positive = torch.from_numpy(chance.random(40))
-scores = t.log_odds(torch.stack([1 - positive, positive], dim=1))
+scores = t.log_odds(torch.stack([1 - positive, positive], dim=1), 40)
 assert abs(scores.mean()) < 1e-9 and abs(scores.std() - 1) < 1e-9
 assert (np.argsort(scores) == np.argsort(positive.numpy())).all()
 

@@ -379,11 +379,17 @@ def test_reviews_that_hold_the_same_n_grams_have_close_vectors():
     for review in range(40):
         holds[review, chance.choice(30, 25, replace=False) + 30 * (review >= 20)] = 1.0
     settings = {"dim": 8, "rate": 0.2, "epochs": 100, "batch": 8, "scale": 6.0, "drawn": 8, "others": 32, "against": 5}
-    vectors = load("review_vectors").review_vectors(scipy.sparse.csr_matrix(holds), settings, seed=0)
+    review_vectors = load("review_vectors").review_vectors
+    vectors, grams = review_vectors(scipy.sparse.csr_matrix(holds), settings, seed=0)
     torch.testing.assert_close(vectors.norm(dim=1), torch.ones(40))
     alike = vectors @ vectors.T
     for own, others in ((slice(0, 20), slice(20, 40)), (slice(20, 40), slice(0, 20))):
         assert alike[own, own].mean(dim=1).min() > 0.5 > 0.3 > alike[own, others].mean(dim=1).max()
+    # Other reviews find their place among them, and move no n-gram.
+    before = grams.clone()
+    later, _ = review_vectors(scipy.sparse.csr_matrix(holds[15:25]), settings, seed=1, grams=grams)
+    torch.testing.assert_close(grams, before)
+    assert (later @ vectors[:20].T).mean(dim=1)[:5].min() > 0.5 > 0.3 > (later @ vectors[20:].T).mean(dim=1)[:5].max()
 
 
 def test_words_in_the_same_company_have_close_vectors():
