@@ -568,6 +568,13 @@ def check_attention_in_tiles(function: Callable) -> None:
 
 def check_attention_in_tiles_memory(function: Callable) -> None:
     """Stable at very low and very high scores, and no more than a tile of scores at a time."""
+    low = _attention_inputs(((2,), 3, 11, 4))
+    low["queries"][..., -1], low["keys"][..., -1] = 1.0, -2e5  # scores of -100 000
+    for tile in (1, 4, 11):
+        value = call(function, *low.values(), tile)
+        what, high = f"the output for scores near -100 000, in tiles of {tile}", m.attention_in_tiles.MAXIMUM_AT_0
+        expect_tensor(value, name=what)
+        expect_close(value, _output(*low.values()), what, otherwise=high if value.isnan().any() else None)
     sides = torch.tensor([[1.0], [-1.0], [1.0]]).double()  # one query's scores are as high as the others' are low
     for shift, when in ((-1e4, "near -10 000 and 10 000"), (1e4, "near 10 000 and -10 000")):
         case = _attention_inputs(((2,), 3, 11, 4))

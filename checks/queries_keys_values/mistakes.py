@@ -34,6 +34,8 @@ class padding_mask(Mistake):
     LAST = "the dimension of size 1 is last: it belongs in the middle, (B, 1, m)"
     FIRST = "the dimension of size 1 is first: it belongs in the middle, (B, 1, m)"
     ROW_FOR_EACH = "each sentence has m rows: one is enough, broadcasting does the rest"
+    QUERIES_TOO = "pads are blocked as queries too, in m rows for each sentence: only what is looked at counts, the key"
+    TOO_MANY_DIMENSIONS = "there is a dimension too many: the shape is (B, 1, m), and heads come in chapter 4"
     ZERO = "token 0 is taken for padding, and here it is a real one: padding is `pad_id`"
     ONE = "token 1 is taken for padding, whatever `pad_id` says"
     BELOW = "numbers below `pad_id` are blocked too: only `pad_id` itself is padding"
@@ -151,8 +153,8 @@ class attention_in_tiles(Mistake):
     NOT_DIVIDED = "the division by the sum is missing"
     ROOT_OF_TILE = "the result depends on the tile: it should be that of the full table, whatever the tiles"
     MAXIMUM_AT_0 = (
-        "very low scores give NaN: no maximum is subtracted, or the running maximum begins at 0, higher than every "
-        "score, so that all exponentials are 0"
+        "very low scores give NaN: no maximum is subtracted, or the running maximum begins at 0, or at another number "
+        "that is higher than every score, so that all exponentials are 0"
     )
     OWN_MAXIMUM = (
         "high scores that are followed by low ones give NaN: each tile measures from its own maximum, and the running "

@@ -150,6 +150,8 @@ def padding_mask(function: Callable) -> None:
         m.padding_mask.LAST: real.mT,
         m.padding_mask.FIRST: real[:, 0][None],
         m.padding_mask.ROW_FOR_EACH: real.expand(3, 4, 4),
+        m.padding_mask.QUERIES_TOO: real & real.mT,
+        m.padding_mask.TOO_MANY_DIMENSIONS: real[:, None],
         m.padding_mask.ZERO: tokens[:, None] != 0,
         m.padding_mask.BELOW: tokens[:, None] > 1,
         m.padding_mask.FIRST_ITEM: real[:1].expand(3, 1, 4),
@@ -442,9 +444,10 @@ def diagnose(function: Callable) -> None:
     graded="other cases, gradients and dtypes",
 )
 def attention_in_tiles(function: Callable) -> None:
-    """One query, three keys with scores 0, ln 2 and ln 5, and values 8, 4 and 8."""
-    queries = torch.tensor([[[1.0]]])
-    keys = torch.tensor([[[1.0], [2.0], [5.0]]]).log()
+    """One query, three keys with scores 0, ln 2 and ln 5, and values 8, 4 and 8; d = 4."""
+    queries = torch.tensor([[[2.0, 0, 0, 0]]])
+    keys = torch.zeros(1, 3, 4)
+    keys[0, :, 0] = torch.tensor([1.0, 2.0, 5.0]).log()
     values = torch.tensor([[[8.0], [4.0], [8.0]]])
     with unchanged(queries=queries, keys=keys, values=values):
         result = call(function, queries, keys, values, 2)
@@ -460,7 +463,13 @@ def attention_in_tiles(function: Callable) -> None:
         m.attention_in_tiles.NOT_DIVIDED: 11.2,
     }
     wrong = {mistake: torch.tensor([[[value]]]) for mistake, value in numbers.items()}
-    wrong[m.query_key_weights.ROOT_OF_KEYS] = (queries @ keys.mT / 3**0.5).softmax(-1) @ values
+    for mistake, size in {
+        m.query_key_weights.NOT_SCALED: 1,
+        m.query_key_weights.DIVIDED_BY_D: 16,
+        m.query_key_weights.ROOT_OF_KEYS: 3,
+        m.attention_in_tiles.ROOT_OF_TILE: 2,
+    }.items():
+        wrong[mistake] = (queries @ keys.mT / size**0.5).softmax(-1) @ values
     right = torch.tensor([[[7.0]]])
     expect_close(result, right, "the output in tiles of 2", given(wrong))
     for tile in (1, 3, 7):
