@@ -140,11 +140,11 @@ CLAIMS = [
     ),
     Claim(
         "learn-reading",
-        "Among 49 copies of another noun none does: there each is wrong by 0.02 or 0.03, and the design is not",
+        "Among 49 copies of another noun none does: there each is wrong by 0.02 to 0.04, and the design is not",
         lambda out: (
             len(found := numbers(out["learn-hard"].partition("others")[2])) == 5
             and found[0] < 1e-5
-            and all(0.015 < error < 0.035 for error in found[1:])
+            and all(0.015 < error < 0.045 for error in found[1:])
         ),
     ),
     Claim(
@@ -159,7 +159,7 @@ CLAIMS = [
     ),
     Claim(
         "learn-reading",
-        "All four have the design's two patterns in the entries",
+        "All four have both patterns in the entries",
         lambda out: [row[0::2][:2] for row in patterns(out)] == 4 * [[2, 6]],
     ),
     Claim(
