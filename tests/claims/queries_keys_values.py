@@ -154,7 +154,7 @@ CLAIMS = [
     ),
     Claim(
         "variance-reading",
-        "that stays the same for every $d$",
+        "With the scale it is 0.25, and nearly that at every $d$",
         lambda out: all(0.22 <= row[2] <= 0.26 for row in table(out).values()),
     ),
     Claim(
