@@ -31,7 +31,7 @@ def accuracy(outputs: Outputs, way: str, labels: int) -> float:
 
 
 def ratios(outputs: Outputs) -> list[float]:
-    """How likely blame is in a gap, beside praise: each start without and with a not, in turn."""
+    """How likely blame is in a gap, beside praise: each start alone, with a not and with a just, in turn."""
     return [float(found) for found in re.findall(r": ([\d.]+) to 1", outputs["not-gap"])]
 
 
@@ -231,8 +231,18 @@ CLAIMS = [
     ),
     Claim(
         "not-reading",
-        "Behind a *not* blame is two to four times as likely, beside praise, as without it",
-        lambda o: all(1.5 < b / a < 4.5 for a, b in zip(ratios(o)[::2], ratios(o)[1::2], strict=True)),
+        "Beside praise, blame is about two to four times as likely behind a *not* as without it",
+        lambda o: all(1.6 < b / a < 4.4 for a, b in zip(ratios(o)[::3], ratios(o)[1::3], strict=True)),
+    ),
+    Claim(
+        "not-reading",
+        "Behind a *just* it is three to five times as likely",
+        lambda o: all(2.8 < b / a < 5.2 for a, b in zip(ratios(o)[::3], ratios(o)[2::3], strict=True)),
+    ),
+    Claim(
+        "not-reading",
+        "*just* moves the gap by more",
+        lambda o: all(just > turned for turned, just in zip(ratios(o)[1::3], ratios(o)[2::3], strict=True)),
     ),
     Claim("not-reading", "With *it is not* the two are nearly level", lambda o: 0.6 < ratios(o)[1] < 1),
     Claim(
