@@ -1,14 +1,16 @@
 """Chapter 12's controls on the full data: what is it in reading that helps?
 
     python results/controls.py [--texts reviews shuffled captions part] [--tokens 8] [--seeds 0 1 2]
+    python results/controls.py --texts shipped out-of-order table random
 
 A new body for each text, smaller than the one that ships, reads as many tokens of it as every other, while the rate
 falls to 0, and is frozen. The texts are the reviews; the same with each one's pieces in a random order; a sixteenth of
 the reviews; the English captions of the translators' training data; the last two as often as it takes. What a body says
-of the labelled reviews of a draw is all that a regression learns from, as in `reading.py`; beside it stand a body that
-has read nothing, and the one that the chapter ships. All are measured on training reviews held out by number; no test
-review is opened. The held-out ones have been read, without their labels, as other training reviews have. A
-reading that was stopped goes on.
+of the labelled reviews of a draw is all that a regression learns from, as in `reading.py`; beside it are a body that
+has read nothing, and the one that the chapter ships: as it is, shown reviews in a random order, and without its blocks.
+A table of random rows, without blocks too, is the least that a body has to beat. All are measured on training reviews
+held out by number; no test review is opened. The held-out ones have been read, without their labels, as other training
+reviews have. A reading that was stopped goes on.
 """
 
 import argparse
@@ -37,13 +39,20 @@ from quick import keep_freed_memory
 from reading import HELD_OUT, TUNING, ask, draw, first_model, judge_frozen
 from report import clocks, full_data, precision_of, write_run
 from subwords import EOS
+from torch import nn
 
 from attention_course.bodies import load_export
 from attention_course.data import caption_lines, data_root
 from attention_course.training import load_state, mixed_precision, save
 
 EXPERIMENT = "Film reviews (IMDB), held out by number: what a frozen body has read"
-OTHERS = {"nothing": "nothing", "shipped": "the reviews, for hours: the body that ships"}
+OTHERS = {
+    "nothing": "nothing",
+    "random": "nothing, and without blocks: a table of random rows alone",
+    "shipped": "the reviews, for hours: the body that ships",
+    "out-of-order": "the reviews, for hours: the body that ships, shown each review's words in a random order",
+    "table": "the reviews, for hours: the table alone of the body that ships",
+}
 COUNTS = (100, 1000)
 TEXTS = {
     "reviews": "the reviews",
@@ -51,6 +60,8 @@ TEXTS = {
     "part": "a sixteenth of the reviews, again and again",
     "captions": "captions in the place of reviews, again and again",
 }
+COMPARED = [("reviews", text) for text in ("nothing", "random", "shipped", "shuffled", "captions", "part")]
+COMPARED += [("shipped", text) for text in ("out-of-order", "table")]
 SIZES = {"dim": 128, "heads": 4, "depth": 2, "hidden": 384, "max_len": 256}
 RECIPE = READING | {"blocks_in_a_batch": 8}
 PART = 16
@@ -100,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Measure what reading other texts brings, on held-out training reviews."
     )
-    parser.add_argument("--texts", nargs="+", choices=TEXTS, default=list(TEXTS))
+    parser.add_argument("--texts", nargs="+", choices=OTHERS | TEXTS, default=[*OTHERS, *TEXTS])
     parser.add_argument("--tokens", type=float, default=8.0, metavar="MILLIONS", help="that each body reads")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the draws of labelled reviews")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -116,19 +127,25 @@ def main() -> None:
     drawn = {(n, seed): inside[draw(labels[inside], n, seed)] for n in COUNTS for seed in given.seeds}
     asked = np.unique(np.concatenate([outside, *drawn.values()]))
     right: dict[tuple[str, int], torch.Tensor] = {}
-    for text in (*OTHERS, *given.texts):
-        if text == "shipped":
-            state = load_export(HERE.parent / "solutions" / "12_pretraining" / "body.pt")
-        elif text == "nothing":
+    for text in given.texts:
+        if text in TEXTS:
+            state = read_anew(text, given.tokens * 1e6, root)
+        elif text in ("nothing", "random"):
             state = first_state("masked", SIZES, seed=0)
         else:
-            state = read_anew(text, given.tokens * 1e6, root)
+            state = load_export(HERE.parent / "solutions" / "12_pretraining" / "body.pt")
         model = first_model("frozen", state, TUNING)
+        if text in ("table", "random"):
+            model.body.blocks, model.body.norm = nn.ModuleList(), nn.Identity()
         if text in TEXTS:
             loss, alone = state["history"][-1][3], unigram_loss(text, root)
             print(f"{text}: loss {loss:.2f}, of frequencies alone {alone:.2f}", flush=True)
         read = clocks()
-        said = ask(model.summary, model, [rows[i] for i in asked], TUNING).numpy()
+        shown = [rows[i] for i in asked]
+        if text == "out-of-order":
+            chance = np.random.default_rng(0)
+            shown = [chance.permutation(row) for row in shown]
+        said = ask(model.summary, model, shown, TUNING).numpy()
         for count in COUNTS:
             answers: list[tuple[dict, torch.Tensor]] = []
             for seed in given.seeds:
@@ -151,10 +168,11 @@ def main() -> None:
                 write_run(where | scored(title_of(text, count), seed, probabilities, labels[outside]) | read())
             right[text, count] = right_of(answers, labels[outside])
     together = "+".join(map(str, given.seeds))
-    for text, count in right:
-        if text != "reviews" and ("reviews", count) in right:
-            title = f"{title_of('reviews', count)} − {(TEXTS | OTHERS)[text]}"
-            write_difference(EXPERIMENT, title, together, right["reviews", count], right[text, count])
+    for one, other in COMPARED:
+        for count in COUNTS:
+            if (one, count) in right and (other, count) in right:
+                title = f"{title_of(one, count)} − {(TEXTS | OTHERS)[other]}"
+                write_difference(EXPERIMENT, title, together, right[one, count], right[other, count])
 
 
 if __name__ == "__main__":
