@@ -32,10 +32,14 @@ def sentences(outputs: dict[str, str], cell: str) -> list[tuple[str, str]]:
     return found
 
 
-def kinds(outputs: dict[str, str]) -> dict[str, list[str]]:
+def kinds(outputs: dict[str, str]) -> dict[str, dict[str, str]]:
     """For each of the seven things that one does, what those who do it find."""
-    head, *rows = lines(outputs, "which-word-all")
-    return {row[:16].strip(): dict(zip(head.split(), row[16:].split(), strict=True)) for row in rows}
+    found = {}
+    for cell in ("which-word-all", "which-word-others"):
+        head, *rows = lines(outputs, cell)
+        for row in rows:
+            found.setdefault(row[:16].strip(), {}).update(zip(head.split(), row[16:].split(), strict=True))
+    return found
 
 
 def became(outputs: dict[str, str], cell: str) -> dict[tuple[str, str], tuple[int, int]]:
@@ -114,7 +118,7 @@ CLAIMS = [
     ),
     Claim(
         "which-word-reading",
-        "*Ein Tor* that is scored, seen or even opened is a goal, whoever it is",
+        "For all five *ein Tor* that is scored, seen or even opened is a goal",
         lambda o: all(set(kinds(o)[does].values()) == {"goal"} for does in ("schießt ein", "sieht ein", "öffnet ein")),
     ),
     Claim(
@@ -129,7 +133,7 @@ CLAIMS = [
     ),
     Claim(
         "which-word-reading",
-        "for the boy\nand the dog it is a gate in front of which they stand, and a goal when they walk past",
+        "the boy and\nthe dog stand in front of a gate, but walk past a goal",
         lambda o: all(
             [kinds(o)[does][who] for does in ("steht vor einem", "geht an einem")] == ["gate", "goal"]
             for who in ("Junge", "Hund")
@@ -137,11 +141,20 @@ CLAIMS = [
     ),
     Claim(
         "which-word-reading",
-        "Only a football player finds goals everywhere",
+        "Only the football player finds goals everywhere",
         lambda o: (
             [who for who in ("Junge", "Mann", "Frau", "Hund") if "gate" not in {row[who] for row in kinds(o).values()}]
             == []
             and {row["Fußballspieler"] for row in kinds(o).values()} == {"goal"}
+        ),
+    ),
+    Claim(
+        "which-word-others-reading",
+        "The singer and the cyclist find goals everywhere, as the football player did, and the goalkeeper finds a gate "
+        "in three rows of seven",
+        lambda o: (
+            {row[who] for row in kinds(o).values() for who in ("Sänger", "Radfahrer")} == {"goal"}
+            and sorted(row["Torwart"] for row in kinds(o).values()) == 3 * ["gate"] + 4 * ["goal"]
         ),
     ),
     Claim(
