@@ -249,20 +249,27 @@ CLAIMS = [
     ),
     Claim(
         "article-reading",
-        "All fifteen with *dem*, because of the article",
-        lambda o: "dem: 15 of 15" in o["article-run"],
+        "All fifteen with *dem*, none with *diesem* or *unserem*, six with *seinem*",
+        lambda o: all(
+            f"einem → {word}: {n} of 15" in o["article-run"]
+            for word, n in {"dem": 15, "diesem": 0, "unserem": 0, "seinem": 6}.items()
+        ),
     ),
     Claim(
         "article-reading",
-        "for with *diesem* none does, and with *seinem* six do",
-        lambda o: "diesem: 0 of 15" in o["article-run"] and "seinem: 6 of 15" in o["article-run"],
+        "With an adjective behind it, *dem alten*, all fifteen stay gates",
+        lambda o: "einem → dem alten: 0 of 15" in o["article-run"],
     ),
     Claim(
         "article-reading",
         "four have *dem Tor*, a goal in all four,\nand six have *einem Tor*, a gate in all six",
         lambda _: in_captions("dem Tor") in ([], 4 * ["goal"]) and in_captions("einem Tor") in ([], 6 * ["gate"]),
     ),
-    Claim("article-reading", "Backwards it is 3 of 9", lambda o: "3 of 9 goals become a gate" in o["article-run"]),
+    Claim(
+        "article-reading",
+        "backwards *einem* and *ein* do no more than *our*, 3 of 9 both, and less than *this*, 7 of 9",
+        lambda o: re.findall(r"(\d) of 9 goals become a gate", o["article-run"]) == ["3", "7", "3"],
+    ),
     Claim(
         "taxes-reading",
         "Nonsense: *The raision is sailing the fire.*",
