@@ -220,6 +220,20 @@ CLAIMS = [
     ),
     Claim(
         "all-words-reading",
+        "15 of 63 rackets become bats with that noun's vector, and 21 of 63 bats rackets; in the same pairs "
+        "*Schläger*'s own makes 17 and 17",
+        lambda o: (
+            became(o, "all-nouns")
+            == {
+                ("another noun", "bat"): (15, 63),
+                ("another noun", "racket"): (21, 63),
+                ("the word itself", "bat"): (17, 63),
+                ("the word itself", "racket"): (17, 63),
+            }
+        ),
+    ),
+    Claim(
+        "all-words-reading",
         "106 of 441 trains become tracks, 11 of 441 tracks trains; and the preposition's vector does more, "
         "153 one way, and none the other",
         lambda o: (
