@@ -259,7 +259,12 @@ CLAIMS = [
     Claim(
         "attention-question",
         "in all 151 pairs the two vectors begin equal and move apart with each layer",
-        lambda o: "151 of 151 pairs" in o["same-place-growth"],
+        lambda o: "151 of 151 pairs of different meanings" in o["same-place-growth"],
+    ),
+    Claim(
+        "attention-question",
+        "so they do in 151 of the 152 pairs of the *same* meaning",
+        lambda o: "151 of 152 pairs of the same meaning" in o["same-place-growth"],
     ),
     Claim(
         "article-reading",
