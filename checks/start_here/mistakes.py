@@ -8,6 +8,7 @@ class batch_dot(Mistake):
     OVER_ALL = "everything is summed to one number: sum along d only"
     NOT_SUMMED = "the products are not summed"
     EVERY_ROW = "each row of a meets every row of b: row i of a should meet row i of b only"
+    EVERY_COLUMN = "each column of a meets every column of b: row i of a should meet row i of b only"
     MATRIX_PRODUCT = "this is the product of two matrices: row i of a should meet row i of b only"
     SIZE_KEPT = "the summed dimension is kept, with size 1"
     AVERAGED = "the products are averaged instead of summed"
@@ -17,7 +18,7 @@ class batch_dot(Mistake):
     SIGN_LOST = "a sign is lost"
     B_SUMMED = "each row of a meets the sum of all rows of b: row i of a should meet row i of b only"
     SUMMED_FIRST = "the numbers of each vector are summed before they are multiplied: multiply first, then sum"
-    TWO_DIMENSIONS = "it is right for tables `(B, d)` only: there may be any number of dimensions before the last"
+    TWO_DIMENSIONS = "it is right for some numbers of dimensions only: there may be any number before the last, or none"
     SQUEEZED = "`squeeze()` without a dimension removes every size of 1, the batch too: name the dimension"
 
 

@@ -80,7 +80,9 @@ def batch_dot(function: Callable) -> None:
         (3, 2): m.batch_dot.NOT_SUMMED,
         (3, 2, 2): m.batch_dot.NOT_SUMMED,
         (3, 3): m.batch_dot.EVERY_ROW,
+        (2, 2): m.batch_dot.EVERY_COLUMN,
         (3, 1): m.batch_dot.SIZE_KEPT,
+        (3, 1, 1): m.batch_dot.SIZE_KEPT,
     }
     _expect_shape(dots, (3,), "(B,)", causes)
     wrong = {
@@ -116,6 +118,7 @@ def pairwise_dots(function: Callable) -> None:
         (2, 2, 4, 3): m.pairwise_dots.NOT_SUMMED,
         (2, 4): m.pairwise_dots.BATCH_SUMMED,
         (2, 2, 2, 4): m.pairwise_dots.ALL_SEQUENCES,
+        (4, 8): m.pairwise_dots.ALL_SEQUENCES,
         (2, 2, 2): m.pairwise_dots.Y_UNUSED,
     }
     _expect_shape(dots, (2, 2, 4), "(B, n, m)", causes)
