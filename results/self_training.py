@@ -14,6 +14,7 @@ import argparse
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -67,7 +68,7 @@ COMPARED = [
     ("all", "vectors"),
     ("all", "pair"),
 ]
-VECTORS = REGRESSIONS["vectors"] | {
+VECTORS: dict[str, Any] = REGRESSIONS["vectors"] | {
     "min_df": 5,
     "epochs": 20,
     "weights": "log of reviews / reviews with the n-gram",
