@@ -42,8 +42,9 @@ def review_vectors(
     of_all = np.cumsum(weights.sum(axis=0).A1 ** 0.75)
     size, drawn, others, scale = (settings[name] for name in ("batch", "drawn", "others", "scale"))
     fixed = grams is not None
-    own, first = (F.normalize(torch.randn(number, settings["dim"]), dim=1) for number in weights.shape)
-    grams = grams if grams is not None else first
+    own = F.normalize(torch.randn(weights.shape[0], settings["dim"]), dim=1)
+    if grams is None:
+        grams = F.normalize(torch.randn(weights.shape[1], settings["dim"]), dim=1)
     past_own, past_grams = torch.zeros(len(own)), torch.zeros(len(grams))
     batches = [
         rows
@@ -56,15 +57,15 @@ def review_vectors(
         other = np.searchsorted(of_all, chance.random(others) * of_all[-1]).clip(max=len(of_all) - 1)
         which, place = np.unique(np.concatenate([held.ravel(), other]), return_inverse=True)
         here, there = torch.from_numpy(rows), torch.from_numpy(which)
-        mine, met = own[here].requires_grad_(), grams[there].requires_grad_()
+        mine, met = own[here].requires_grad_(), grams[there].requires_grad_(not fixed)
         its, chances = met[torch.from_numpy(place)].split([held.size, others])
         close = (its.view(*held.shape, -1) @ mine.unsqueeze(2)).squeeze(2)
         loss = -F.logsigmoid(scale * close).sum()
         loss = loss - settings["against"] * drawn / others * F.logsigmoid(-scale * mine @ chances.T).sum()
         loss.backward()
-        assert mine.grad is not None and met.grad is not None
+        assert mine.grad is not None
         rate = settings["rate"] * (1 - number / len(batches))
         step_on_sphere(own, past_own, here, mine.grad, rate)
-        if not fixed:
+        if met.grad is not None:
             step_on_sphere(grams, past_grams, there, met.grad, rate)
     return own, grams

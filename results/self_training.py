@@ -50,9 +50,8 @@ WAYS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("regression", "vectors"),
     ),
 }
-TITLES = {way: title for way, (title, _, _) in WAYS.items()} | {
-    name: READING_WAYS[name] for name in ("frozen", "regression")
-}
+TAUGHT_BY_NOBODY = {name: READING_WAYS[name] for name in ("frozen", "regression")}
+TITLES = {way: title for way, (title, _, _) in WAYS.items()} | TAUGHT_BY_NOBODY
 COMPARED = [
     ("body", "frozen"),
     ("body", "regression"),
@@ -184,7 +183,9 @@ def main() -> None:
     counter = LogCountRatios(longest=3, min_df=1).counter
     present = scipy.sparse.vstack([counter.fit_transform(pool), counter.transform(measured)], "csr").astype(np.float64)
     labels, wanted = (torch.tensor([e.label for e in part]) for part in (pool, measured))
-    vectors, fitted = fit_vectors(root, pool, measured, "validated" if given.validate else "tested")
+    asked = set(TAUGHT_BY_NOBODY).union(*(WAYS[way][1] for way in given.ways))
+    if "vectors" in asked:
+        vectors, fitted = fit_vectors(root, pool, measured, "validated" if given.validate else "tested")
 
     def judge(name: str, told: np.ndarray, own: np.ndarray) -> tuple[int, Tensor]:
         """What one of them that has learnt from some reviews says of all, and its parameters."""
@@ -194,9 +195,8 @@ def main() -> None:
         regression, probabilities = judge_frozen(seen[told], seen, own, strength)
         return regression.coef_.size + 1 + (fitted if name == "vectors" else 0), probabilities
 
-    def together(judges: tuple[str, ...], told: np.ndarray, own: np.ndarray) -> tuple[int, Tensor]:
-        """What one says, or the mean of what several say."""
-        found = [judge(name, told, own) for name in judges]
+    def together(found: list[tuple[int, Tensor]]) -> tuple[int, Tensor]:
+        """What one has said, or the mean of what several have, and their parameters."""
         if len(found) == 1:
             return found[0]
         odds = np.mean([log_odds(probabilities, len(pool)) for _, probabilities in found], axis=0)
@@ -208,17 +208,22 @@ def main() -> None:
         for seed in given.seeds:
             drawn = draw(labels, count, seed)
             own = labels[drawn].numpy()
-            judged = {name: judge(name, drawn, own)[1][len(pool) :] for name in ("frozen", "regression")}
+            taught, spent = {}, {}
+            for name in sorted(asked):
+                read = clocks()
+                taught[name], spent[name] = judge(name, drawn, own), read()
+            judged = {name: taught[name][1][len(pool) :] for name in TAUGHT_BY_NOBODY}
             for way in given.ways:
                 title, teachers, students = WAYS[way]
-                read = clocks()
-                parameters, said_of = together(teachers, drawn, own)
+                parameters, said_of = together([taught[name] for name in teachers])
+                cost = spent[teachers[0]]
                 if students:
-                    scores = said_of[: len(pool), 1].numpy()
+                    told, answers_told = tell(said_of[: len(pool), 1].numpy(), drawn, own, settings["share"])
                     read = clocks()
-                    parameters, said_of = together(students, *tell(scores, drawn, own, settings["share"]))
+                    parameters, said_of = together([judge(name, told, answers_told) for name in students])
+                    cost = read()
                 judged[way] = said_of[len(pool) :]
-                run = read() | {"parameters": parameters, "epochs": "–", "precision": "float64", "settings": settings}
+                run = cost | {"parameters": parameters, "epochs": "–", "precision": "float64", "settings": settings}
                 score = scored(f"{title}, {count:,} labels", seed, judged[way], wanted)
                 if not given.validate:
                     where = {
