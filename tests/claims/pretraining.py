@@ -73,9 +73,17 @@ NGRAMS = "logistic regression, NB-weighted words, pairs and triples"
 SCRATCH = "the same body, which has read nothing"
 
 
+JUDGED = "Film_reviews__IMDB___judged_after_reading*"
+
+
+def lead(where: str, one: str, labels: int, other: str) -> list[float]:
+    """How far one way is ahead of another with so many labels, and the interval, by the records of these names."""
+    return next(run["difference"] for run in records(where) if run["model"] == f"{one}, {labels:,} labels − {other}")
+
+
 def recorded(way: str, labels: int) -> list[float]:
     """The accuracies of one way on the real test reviews, in percent."""
-    runs = records("Film_reviews__IMDB___judged_after_reading*")
+    runs = records(JUDGED)
     title = f"{way}, {labels:,} labels"
     return [run["values"]["accuracy"] for run in runs if run["model"] == title and "kind" not in run]
 
@@ -98,12 +106,6 @@ def drawn_as_recorded(outputs: Outputs) -> bool:
     )
 
 
-def ahead(other: str, labels: int) -> list[float]:
-    """How far the tuned body is ahead of another way with so many labels, and the interval."""
-    runs = records("Film_reviews__IMDB___judged_after_reading*")
-    return next(run["difference"] for run in runs if run["model"] == f"{TUNED}, {labels:,} labels − {other}")
-
-
 TOLD, BODY = "NB-weighted words, pairs and triples, taught by", "a frozen body that has read"
 THEMSELVES, VECTORS = f"{TOLD} themselves", "logistic regression, a vector for each review"
 PAIR = "NB-weighted words, pairs and triples and a vector for each review, taught by"
@@ -123,12 +125,6 @@ def taught(cell: str, ways: tuple[str, ...], labels: int, phrase: str) -> Claim:
         )
 
     return Claim(cell, phrase, holds)
-
-
-def student(way: str, labels: int, other: str) -> list[float]:
-    """How far one way is ahead of another with so many labels, and the interval."""
-    runs = records("Film_reviews__IMDB___judged_after_reading*")
-    return next(run["difference"] for run in runs if run["model"] == f"{way}, {labels:,} labels − {other}")
 
 
 READER = "Film_reviews__IMDB___held_out_by_number__what_a_frozen_body_has_read*"
@@ -163,18 +159,6 @@ def read(text: str, phrase: str) -> Claim:
 def judged(text: str) -> float:
     """The mean accuracy with 1,000 labels of who read a text."""
     return mean(run["values"]["accuracy"] for run in readings(text, 1000))
-
-
-def lead_of_shipped(other: str, labels: int) -> list[float]:
-    """How far the body that ships is ahead of what is left of it, and the interval."""
-    return next(
-        run["difference"] for run in records(READER) if run["model"] == f"{SHIPPED}, {labels:,} labels − {other}"
-    )
-
-
-def lead_of_reviews(other: str) -> list[float]:
-    """How far who read the reviews is ahead of another reader with 1,000 labels, and the interval."""
-    return next(run["difference"] for run in records(READER) if run["model"] == f"{REVIEWS}, 1,000 labels − {other}")
 
 
 def loss(outputs: Outputs, name: str) -> list[float]:
@@ -377,7 +361,9 @@ CLAIMS = [
         lambda _: 3.4 < load_export(BODY_FILE)["processor_seconds"] / 3600 < 3.6,
     ),
     Claim(
-        "real-reading", "the words lead by 0.77 [0.40, 1.14]", lambda _: ahead(NGRAMS, 25_000) == [-0.77, -1.14, -0.4]
+        "real-reading",
+        "the words lead by 0.77 [0.40, 1.14]",
+        lambda _: lead(JUDGED, TUNED, 25_000, NGRAMS) == [-0.77, -1.14, -0.4],
     ),
     taught(
         "teacher", TEACHERS, 100, "| 100 | 79.3 ± 0.4 % | 69.7 ± 2.0 % | 73.4 ± 1.5 % | 83.4 ± 1.1 % | 82.5 ± 1.0 % |"
@@ -392,14 +378,16 @@ CLAIMS = [
         "teacher",
         "ahead of its teacher by 4.04 [3.74, 4.32], and of n-grams that teach themselves by 9.97 [9.57, 10.36]",
         lambda _: (
-            [student(TEACHERS[3], 100, other) for other in (FROZEN, THEMSELVES)]
+            [lead(JUDGED, TEACHERS[3], 100, other) for other in (FROZEN, THEMSELVES)]
             == [[4.04, 3.74, 4.32], [9.97, 9.57, 10.36]]
         ),
     ),
     Claim(
         "teacher",
         "with 1,000 it is 0.41 [0.14, 0.68] alone and\n1.14 [0.94, 1.33] where both judge together",
-        lambda _: [student(way, 1000, THEMSELVES) for way in TEACHERS[3:]] == [[0.41, 0.14, 0.68], [1.14, 0.94, 1.33]],
+        lambda _: (
+            [lead(JUDGED, way, 1000, THEMSELVES) for way in TEACHERS[3:]] == [[0.41, 0.14, 0.68], [1.14, 0.94, 1.33]]
+        ),
     ),
     taught("other-reader", READERS, 100, "| 100 | 79.3 ± 0.4 % | 83.9 ± 1.2 % | 84.8 ± 0.9 % | 85.8 ± 1.4 % |"),
     taught("other-reader", READERS, 1000, "| 1,000 | 83.3 ± 0.0 % | 87.4 ± 0.3 % | 88.6 ± 0.3 % | 88.6 ± 0.2 % |"),
@@ -407,23 +395,29 @@ CLAIMS = [
         "other-reader",
         "by 4.53 [4.17, 4.87], and with 1,000 labels by 4.10 [3.73, 4.47]",
         lambda _: (
-            [student(VECTORS, labels, FROZEN) for labels in (100, 1000)] == [[4.53, 4.17, 4.87], [4.1, 3.73, 4.47]]
+            [lead(JUDGED, VECTORS, labels, FROZEN) for labels in (100, 1000)] == [[4.53, 4.17, 4.87], [4.1, 3.73, 4.47]]
         ),
     ),
     Claim(
         "other-reader",
         "0.99 [0.85, 1.14] with 100 labels, and with 1,000 nothing that can be seen, −0.01 [−0.10, 0.07]",
         lambda _: (
-            [student(READERS[3], labels, READERS[2]) for labels in (100, 1000)]
+            [lead(JUDGED, READERS[3], labels, READERS[2]) for labels in (100, 1000)]
             == [[0.99, 0.85, 1.14], [-0.01, -0.1, 0.07]]
         ),
     ),
-    Claim("real-reading", "leads by 0.73 [0.41, 1.07]", lambda _: ahead(NGRAMS, 1000) == [0.73, 0.41, 1.07]),
-    Claim("real-reading", "the tuned one by 9.46 [9.03, 9.87]", lambda _: ahead(NGRAMS, 100) == [9.46, 9.03, 9.87]),
+    Claim(
+        "real-reading", "leads by 0.73 [0.41, 1.07]", lambda _: lead(JUDGED, TUNED, 1000, NGRAMS) == [0.73, 0.41, 1.07]
+    ),
+    Claim(
+        "real-reading",
+        "the tuned one by 9.46 [9.03, 9.87]",
+        lambda _: lead(JUDGED, TUNED, 100, NGRAMS) == [9.46, 9.03, 9.87],
+    ),
     Claim(
         "real-reading",
         "with 100 none, −0.16 [−0.41, +0.09]",
-        lambda _: ahead(FROZEN, 100) == [-0.16, -0.41, 0.09],
+        lambda _: lead(JUDGED, TUNED, 100, FROZEN) == [-0.16, -0.41, 0.09],
     ),
     Claim(
         "real-reading",
@@ -447,14 +441,14 @@ CLAIMS = [
         "other-reading",
         "the blocks add 7.03 points [6.01, 8.04] with 100 labels, and 0.84 [0.01, 1.69] with 1,000",
         lambda _: (
-            [lead_of_shipped(TABLE, labels) for labels in (100, 1000)] == [[7.03, 6.01, 8.04], [0.84, 0.01, 1.69]]
+            [lead(READER, SHIPPED, labels, TABLE) for labels in (100, 1000)] == [[7.03, 6.01, 8.04], [0.84, 0.01, 1.69]]
         ),
     ),
     Claim(
         "other-reading",
         "Shuffling costs 0.37 [−0.28, 1.03] and 0.56 [−0.12, 1.23], which may be chance",
         lambda _: (
-            [lead_of_shipped(OUT_OF_ORDER, labels) for labels in (100, 1000)]
+            [lead(READER, SHIPPED, labels, OUT_OF_ORDER) for labels in (100, 1000)]
             == [[0.37, -0.28, 1.03], [0.56, -0.12, 1.23]]
         ),
     ),
@@ -467,13 +461,14 @@ CLAIMS = [
         "other-reading",
         "2.80 points [1.08, 4.41] with 1,000 labels; and 3.47 [1.52, 5.19] more than nothing",
         lambda _: (
-            [lead_of_reviews(other) for other in (CAPTIONS, "nothing")] == [[2.8, 1.08, 4.41], [3.47, 1.52, 5.19]]
+            [lead(READER, REVIEWS, 1000, other) for other in (CAPTIONS, "nothing")]
+            == [[2.8, 1.08, 4.41], [3.47, 1.52, 5.19]]
         ),
     ),
     Claim(
         "other-reading",
         "the body that read them shuffled is ahead by 1.81 [0.13, 3.37]",
-        lambda _: lead_of_reviews(SHUFFLED) == [-1.81, -3.37, -0.13],
+        lambda _: lead(READER, REVIEWS, 1000, SHUFFLED) == [-1.81, -3.37, -0.13],
     ),
     Claim(
         "other-reading",
@@ -485,7 +480,7 @@ CLAIMS = [
         "has read more than eighteen times as much, and is nearly 17 points ahead",
         lambda _: (
             18 < readings(SHIPPED, 1000)[0]["read"] / readings(REVIEWS, 1000)[0]["read"] < 19
-            and -17 < lead_of_reviews(SHIPPED)[0] < -16.5
+            and -17 < lead(READER, REVIEWS, 1000, SHIPPED)[0] < -16.5
         ),
     ),
 ]
