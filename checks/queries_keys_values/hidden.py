@@ -566,25 +566,25 @@ def check_attention_in_tiles(function: Callable) -> None:
         expect_close(value, expected, f"the output in {dtype}", dtype=dtype, tolerance=8 * torch.finfo(dtype).eps)
 
 
+def _expect_stable_in_tiles(function: Callable, case: dict[str, Tensor], when: str, mistake: Mistake) -> None:
+    """The output of few, some and all keys at a time; NaN is this mistake."""
+    for tile in (1, 4, 11):
+        value, what = call(function, *case.values(), tile), f"the output for scores {when}, in tiles of {tile}"
+        expect_tensor(value, name=what)
+        expect_close(value, _output(*case.values()), what, otherwise=mistake if value.isnan().any() else None)
+
+
 def check_attention_in_tiles_memory(function: Callable) -> None:
     """Stable at very low and very high scores, and no more than a tile of scores at a time."""
     low = _attention_inputs(((2,), 3, 11, 4))
     low["queries"][..., -1], low["keys"][..., -1] = 1.0, -2e5  # scores of -100 000
-    for tile in (1, 4, 11):
-        value = call(function, *low.values(), tile)
-        what, high = f"the output for scores near -100 000, in tiles of {tile}", m.attention_in_tiles.MAXIMUM_AT_0
-        expect_tensor(value, name=what)
-        expect_close(value, _output(*low.values()), what, otherwise=high if value.isnan().any() else None)
+    _expect_stable_in_tiles(function, low, "near -100 000", m.attention_in_tiles.MAXIMUM_AT_0)
     sides = torch.tensor([[1.0], [-1.0], [1.0]]).double()  # one query's scores are as high as the others' are low
     for shift, when in ((-1e4, "near -10 000 and 10 000"), (1e4, "near 10 000 and -10 000")):
         case = _attention_inputs(((2,), 3, 11, 4))
         case["queries"] = torch.cat([case["queries"][..., :3], sides.expand(2, 3, 1)], -1)
         case["keys"] = torch.cat([case["keys"][..., :3], torch.full((2, 11, 1), 2.0 * shift).double()], -1)
-        for tile in (1, 4, 11):
-            value = call(function, *case.values(), tile)
-            what, whole = f"the output for scores {when}, in tiles of {tile}", m.attention_in_tiles.WHOLE_TENSOR
-            expect_tensor(value, name=what)
-            expect_close(value, _output(*case.values()), what, otherwise=whole if value.isnan().any() else None)
+        _expect_stable_in_tiles(function, case, when, m.attention_in_tiles.WHOLE_TENSOR)
     keys = draw_size(300, 600)  # the scores rise, or fall, all the way from -10 000 to 10 000
     case, ramp = _attention_inputs(((2,), 3, keys, 4)), torch.linspace(-2e4, 2e4, keys).double()[:, None]
     case["queries"] = torch.cat([case["queries"][..., :3], sides.expand(2, 3, 1)], -1)
