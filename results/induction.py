@@ -31,11 +31,11 @@ SIZES = {"vocab_size": 32, "dim": 64, "heads": 2, "depth": 2, "hidden": 128}
 LENGTH, FIRST = 33, 3  # of a row; the first tokens are special ones
 
 
-def draw_repeated(chance: torch.Generator, count: int = 32) -> Tensor:
-    """The chapter's random rows that repeat themselves, `(count, LENGTH)`."""
+def draw_repeated(chance: torch.Generator, count: int = 32) -> tuple[Tensor, Tensor]:
+    """The chapter's random rows that repeat themselves, `(count, LENGTH)`, and their periods, `(count, 1)`."""
     tokens = torch.randint(FIRST, SIZES["vocab_size"], (count, LENGTH), generator=chance)
     periods = torch.randint(LENGTH // 4, LENGTH // 2 + 1, (count, 1), generator=chance)
-    return tokens.gather(1, torch.arange(LENGTH) % periods)
+    return tokens.gather(1, torch.arange(LENGTH) % periods), periods
 
 
 def ship() -> None:
@@ -46,7 +46,7 @@ def ship() -> None:
         torch.manual_seed(seed)
         model = chapter_11.LanguageModel(**SIZES)
         chance = torch.Generator().manual_seed(seed)
-        losses = chapter_11.fit(model, lambda chance=chance: draw_repeated(chance), STEPS, RATE)
+        losses = chapter_11.fit(model, lambda chance=chance: draw_repeated(chance)[0], STEPS, RATE)
         print(f"seed {seed}: loss {losses[-1]:.2f}, {read()['processor_seconds']} processor s", file=sys.stderr)
         kept.append({name: value.half() for name, value in model.state_dict().items()})
     save({"settings": SIZES, "steps": STEPS, "states": kept}, Path("copiers.pt"))
@@ -61,10 +61,7 @@ def see_no_tokens(layer: torch.nn.Module) -> None:
 @torch.no_grad()
 def copied(model: torch.nn.Module) -> float:
     """How many per cent of the tokens that come back are the likeliest, on 1,000 rows of their own."""
-    chance = torch.Generator().manual_seed(1000)
-    tokens = torch.randint(FIRST, SIZES["vocab_size"], (1000, LENGTH), generator=chance)
-    periods = torch.randint(LENGTH // 4, LENGTH // 2 + 1, (1000, 1), generator=chance)
-    tokens = tokens.gather(1, torch.arange(LENGTH) % periods)
+    tokens, periods = draw_repeated(torch.Generator().manual_seed(1000), 1000)
     right = model(tokens[:, :-1])[0].argmax(dim=-1) == tokens[:, 1:]
     return 100 * right[torch.arange(1, LENGTH) >= periods].float().mean().item()
 
@@ -81,7 +78,7 @@ def take_one_layer_apart() -> None:
                 see_no_tokens(model.layers[0])
             chapter_11.rotate = (lambda x, _: x) if "not rotated" in title else rotate
             chance = torch.Generator().manual_seed(seed)
-            chapter_11.fit(model, lambda chance=chance: draw_repeated(chance), 500, RATE)
+            chapter_11.fit(model, lambda chance=chance: draw_repeated(chance)[0], 500, RATE)
             run = {
                 "experiment": "Copying with one layer (chapter 11)",
                 "data": "Random rows that repeat themselves, 500 steps of 32",
