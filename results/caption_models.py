@@ -259,7 +259,7 @@ def state_path(root: Path, name: str, seed: int) -> Path:
 
 def experiment_of(recipe: dict) -> str:
     """Where a record belongs: small models with more captions or another number of passes are kept apart."""
-    if recipe["epochs"] in (SMALL["epochs"], LARGE["epochs"]):
+    if recipe in (SMALL, LARGE):
         return EXPERIMENT
     text = f" all {recipe['captions']:,}" if recipe["captions"] != SMALL["captions"] else " them"
     return f"{EXPERIMENT}, passes over{text}: {recipe['epochs']}"
@@ -329,6 +329,11 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]+(?:['-][^\W\d_]+)*", text.lower())
 
 
+def known_words(root: Path) -> set[str]:
+    """The words of the training captions."""
+    return {word for text in caption_lines(root, "train.en") for word in words_of(text)}
+
+
 def count_invented(texts: list[str], known: set[str]) -> float:
     """How many of a thousand written words are in no training caption."""
     words = [word for text in texts for word in words_of(text)]
@@ -337,7 +342,7 @@ def count_invented(texts: list[str], known: set[str]) -> float:
 
 def measure_invented(model: nn.Module, root: Path, data: dict) -> list:
     """How many of a thousand words no training caption has: for each sampling, and for people's validation captions."""
-    known = {word for text in caption_lines(root, "train.en") for word in words_of(text)}
+    known = known_words(root)
     subwords = sentencepiece.SentencePieceProcessor(model_proto=data["model_file"])
     begin, found = torch.full((WRITTEN, 1), SOS), []
     for sampling in SAMPLINGS:
@@ -354,7 +359,7 @@ def measure_pieces(root: Path, seed: int) -> None:
     model = new_model("shipped", PIECES).eval()
     model.load_state_dict({name: value.float() for name, value in shipped["state"].items()})
     subwords = sentencepiece.SentencePieceProcessor(model_file="pieces.model")
-    known = {word for text in caption_lines(root, "train.en") for word in words_of(text)}
+    known = known_words(root)
     chance = torch.Generator().manual_seed(seed)
     written = chapter_11.generate(model, torch.full((WRITTEN, 1), SOS), 40, EOS, generator=chance)
     found: dict[bool, list[list[float]]] = {False: [], True: []}
