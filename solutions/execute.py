@@ -2,15 +2,20 @@
 
 It runs on the sample, whatever was downloaded: on the full data a chapter trains for hours. And it
 runs without a page, so that a live figure leaves its picture and its data, and no widget.
+
+`executed.json` keeps what each chapter was made of when it was executed. A test names those whose
+code, or code that they import, has changed since: their results may be old, or no more to be had.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
 from pathlib import Path
 
 import nbformat
+from made_of import made_of
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from tqdm import tqdm
@@ -35,8 +40,14 @@ def main() -> None:
     for name in TOLD_OTHERWISE:
         os.environ.pop(name, None)
     os.environ["ATTENTION_DATA"] = "sample"
+    record = course.root / "solutions/executed.json"
     for chapter in chapters:
+        made = made_of(course, chapter)
         execute(course.solution(chapter), chapter)
+        executed = json.loads(record.read_text()) if record.exists() else {}
+        record.write_text(
+            json.dumps(executed | {chapter.folder: made}, indent=2, sort_keys=True) + "\n"
+        )
 
 
 def execute(path: Path, chapter: Chapter) -> None:
