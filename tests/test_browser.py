@@ -17,6 +17,7 @@ import nbformat
 import psutil
 import pytest
 from nbgrader.api import Gradebook
+from pages import open_notebook
 
 from autograder.course import example_class
 from autograder.course.curriculum import find_course
@@ -95,18 +96,17 @@ def browser():
         browser.close()
 
 
-def _new_page(browser, address):
+def _new_page(browser):
     page = browser.new_page(viewport={"width": 1200, "height": 1000})
     page.set_default_timeout(60_000)
-    page.goto(address)
     return page
 
 
 def _open(browser, lab, notebook):
     """A page of JupyterLab with a notebook of chapter 01."""
-    page = _new_page(browser, f"{lab}/lab/tree/notebooks/{CHAPTER}/{notebook}?token=secret&reset")
+    page = _new_page(browser)
+    open_notebook(page, f"{lab}/lab/tree/notebooks/{CHAPTER}/{notebook}?token=secret&reset")
     page.locator(".jp-ToolbarButtonComponent-label:visible", has_text="Validate").wait_for()
-    playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
     return page
 
 
@@ -145,10 +145,10 @@ def _reference(repository, name):
 
 def test_the_window_asks_nothing_and_opens_the_first_chapter(lab, browser):
     # The first test: JupyterLab opens again what another one had open.
-    page = _new_page(browser, f"{lab}/login?token=secret&next=%2F")
+    page = _new_page(browser)
+    open_notebook(page, f"{lab}/login?token=secret&next=%2F")
     page.locator(".jp-ToolbarButtonComponent-label:visible", has_text="Validate").wait_for()
     assert "/lab/tree/notebooks/00_start_here/start_here.ipynb" in page.url
-    playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=60_000)
     assert page.get_by_text("Jupyter news").count() == 0
     page.get_by_text("Nbgrader", exact=True).first.click()
     menu = page.locator(".lm-Menu").inner_text()
@@ -205,7 +205,8 @@ def _validate(page):
 
 
 def test_the_commands_are_found_in_terminals_login_shells_and_kernels(lab, browser, folder):
-    page = _new_page(browser, f"{lab}/lab?token=secret&reset")
+    page = _new_page(browser)
+    page.goto(f"{lab}/lab?token=secret&reset")
     page.locator(".jp-LauncherCard[title='Start a new terminal session']").click()
     page.locator(".jp-Terminal .xterm-screen").click()
     for line in (
@@ -266,7 +267,8 @@ def test_formgrader_shows_the_marks_and_its_button_gives_them(lab, browser, fold
     assert 0 < earned["half_done"] < 4
 
     target = f"%2Fformgrader%2Fmanage_submissions%2F{CHAPTER}"
-    page = _new_page(browser, f"{lab}/login?token=secret&next={target}")
+    page = _new_page(browser)
+    page.goto(f"{lab}/login?token=secret&next={target}")
     page.locator(".glyphicon-flash").first.wait_for()
     expected = {student: f"{points:g} / 5" for student, points in earned.items()}
     assert _marks_shown(page) == expected

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
+from pages import open_notebook, run_all_cells
 
 from live.display import MIME
 
@@ -98,11 +99,8 @@ def test_figures_move_and_come_back_as_pictures(lab, tmp_path):
         page = browser.new_page(viewport={"width": 1200, "height": 2400})
         page.set_default_timeout(200_000)
         address = f"{lab}/lab/tree/try.ipynb?token=secret&reset"
-        page.goto(address)
-        playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=200_000)
-        page.get_by_text("Run", exact=True).first.click()
-        page.get_by_text("Run All Cells", exact=True).click()
-        page.locator(".live-translation", has_text="dog").wait_for()
+        open_notebook(page, address)
+        run_all_cells(page, page.locator(".live-translation", has_text="dog"))
         figure = page.get_by_role("group", name="Two bars")
         figure.get_by_role("button", name="T = 0.05").click()
         playwright.expect(figure).to_contain_text("softmax has become argmax", timeout=60_000)

@@ -50,7 +50,7 @@ def test_a_servers_verdicts_are_those_of_grade_and_can_be_replayed(
         begin_class(course.root, name)
     served, graded = (replace(course, class_name=name) for name in ("served", "graded"))
     notebooks = notebooks_of(course, chapter)
-    chosen = {f"s{n:02}": text for n, text in enumerate(notebooks) if everything or n % 8 == 0}
+    chosen = {f"s{n:02}": text for n, text in enumerate(notebooks) if everything or n % 12 == 0}
 
     nbgrader = gradebook.configure(served)
     store, rules = state.open_store(nbgrader), settings.read_rules(served, nbgrader)

@@ -431,7 +431,8 @@ def test_what_a_machine_may_have_spoilt_is_tried_again_and_then_taken(room, sand
 def room_on_postgresql(course, postgresql, pack, tmp_path, monkeypatch) -> Iterator[Room]:
     """A class's server without a network, all that it knows in PostgreSQL."""
     with create_engine(f"{postgresql}/postgres", isolation_level="AUTOCOMMIT").connect() as db:
-        db.execute(text("DROP DATABASE IF EXISTS served"))
+        # A server that was killed may still be connected.
+        db.execute(text("DROP DATABASE IF EXISTS served WITH (FORCE)"))
         db.execute(text("CREATE DATABASE served"))
     monkeypatch.setenv("GRADEBOOK_URL", f"{postgresql}/served")
     (tmp_path / "students.csv").write_text("id\nada\nben\ncem\n")

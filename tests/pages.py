@@ -1,0 +1,35 @@
+"""How tests open and run a notebook in JupyterLab."""
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+
+def open_notebook(page, address: str) -> None:
+    """Open a notebook and wait for its kernel.
+
+    On a busy machine JupyterLab now and then hangs while it loads ("The loading screen is taking a long time"): load it
+    anew then, as its reader would.
+    """
+    page.goto(address)
+    ready = page.get_by_text("Python 3 (ipykernel) | Idle")
+    try:
+        ready.wait_for(timeout=100_000)
+    except playwright.TimeoutError:
+        page.reload()
+        ready.wait_for(timeout=200_000)
+
+
+def run_all_cells(page, shown) -> None:
+    """Run all cells and wait until what they show is there.
+
+    On a busy machine a widget now and then stays empty: run the cells again then, as their reader would.
+    """
+    for patience in (100_000, 200_000):
+        page.get_by_text("Run", exact=True).first.click()
+        page.get_by_text("Run All Cells", exact=True).click()
+        try:
+            return shown.wait_for(timeout=patience)
+        except playwright.TimeoutError:
+            seen = page.inner_text("body")
+    pytest.fail(f"not shown: {shown}; on the page:\n{seen}")
