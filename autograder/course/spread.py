@@ -100,7 +100,7 @@ def _spread(
 def start_forkserver() -> None:
     """Start the process that workers are forked from, which imports torch once for all of them, meanwhile."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["distributed", "autograder.run", "autograder.job"])
+    context.set_forkserver_preload(["distributed", "autograder.run", "autograder.job", "autograder.course.settled"])
     with interrupts_ignored():
         forkserver.ensure_running()
 

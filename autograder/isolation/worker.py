@@ -199,7 +199,9 @@ class Worker:
         for leaf in leaves.values():
             leaf.grad = None
         with torch.enable_grad():
-            torch.autograd.backward([outputs[i] for i in indices], gradients, retain_graph=True)
+            # Were the gradients given as such, torch would import sympy to compare sizes: half a second.
+            sums = [(outputs[i] * gradient).sum() for i, gradient in zip(indices, gradients, strict=True)]
+            torch.autograd.backward(sums, retain_graph=True)
         return {index: leaf.grad for index, leaf in leaves.items() if leaf.grad is not None}
 
     def _extra(self, tensor: Tensor, writer: protocol.Writer, outputs: list[Tensor]) -> dict:

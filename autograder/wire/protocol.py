@@ -512,7 +512,19 @@ class CallRecorder(TorchFunctionMode):
         self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)
 
 
-class OperationRecorder(TorchDispatchMode):
+class _Noting:
+    """What an `OperationRecorder` does; were the method its own, torch would import its compiler to keep out of it."""
+
+    recorder: CallRecorder
+
+    def __torch_dispatch__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not self.recorder.inside:
+            self.recorder.note(getattr(func, "__name__", str(func)), result)
+        return result
+
+
+class OperationRecorder(_Noting, TorchDispatchMode):
     """Has a `CallRecorder` note what torch computes in no call that it sees: in a script, say, or with it switched off.
 
     Args:
@@ -522,12 +534,6 @@ class OperationRecorder(TorchDispatchMode):
     def __init__(self, recorder: CallRecorder) -> None:
         super().__init__()
         self.recorder = recorder
-
-    def __torch_dispatch__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if not self.recorder.inside:
-            self.recorder.note(getattr(func, "__name__", str(func)), result)
-        return result
 
 
 def record_calls(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:

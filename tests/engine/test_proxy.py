@@ -115,6 +115,17 @@ def test_a_decorated_function_on_real_objects_has_the_names_of_its_arguments():
     assert checks.describe_call(search, [1, torch.ones(2), 3]) == "model 1, source (2,) and beam 3"
 
 
+def test_a_class_on_real_objects_has_the_names_of_what_makes_it():
+    class Net(torch.nn.Module):
+        def __init__(self, dim):
+            super().__init__()
+
+        def forward(self, x): ...
+
+    assert checks.describe_call(Net, [3]) == "dim 3"
+    assert checks.describe_call(Net(3), [torch.ones(2)]) == "x (2,)"
+
+
 def test_gradients_reach_the_arguments(link):
     x, y = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4, requires_grad=True)
     out = link.named("matmul")(x, y * 2)
