@@ -56,10 +56,13 @@ c.Authenticator.allowed_users = {user for _, *people in CLASSES.values() for gro
 # A notebook server hands in with its own token: for that it may come where its owner may.
 c.Spawner.server_token_scopes = ["users:activity!user", "access:servers!server", "access:services"]
 # Begins as the user: an instructor in the course's folder, where nbgrader finds its configuration; a student at home,
-# where the course is put, unless it is there already.
+# where the course is put, unless it is there already. JupyterLab is as quiet as with `make lab`: no news, no toolbar
+# for writing assignments.
 BEGIN = f"""
 [ -z "$COURSE_FOLDER" ] || cd "$COURSE_FOLDER"
 [ -z "$HANDOUT" ] || [ -e attention ] || "{BIN}/python" -m zipfile -e "$HANDOUT" .
+quiet="$PWD/${{HANDOUT:+attention/}}environment/jupyter"
+export JUPYTER_CONFIG_PATH="$quiet${{JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}}"
 exec "{BIN}/jupyterhub-singleuser" "$@"
 """
 c.Spawner.cmd = ["/bin/sh", "-c", BEGIN, "sh"]

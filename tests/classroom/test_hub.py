@@ -24,6 +24,7 @@ import pytest
 
 pytest.importorskip("jupyterhub", reason="JupyterHub is not installed: pip install 'autograder[hub]'")
 pytest.importorskip("starlette", reason="the server's packages are not installed: pip install 'autograder[service]'")
+from pages import open_notebook
 from serving import AUTOGRADER, run
 
 from autograder.course import gradebook
@@ -67,6 +68,8 @@ def hand_out(course: Course, file: Path) -> None:
         for path in notebooks.rglob("*.*"):
             for folder in ("notebooks", "originals"):
                 archive.write(path, Path("attention", folder, path.relative_to(notebooks)))
+        for path in REPOSITORY.glob("environment/jupyter/*/*"):
+            archive.write(path, Path("attention", path.relative_to(REPOSITORY)))
 
 
 def free_ports(number: int) -> list[int]:
@@ -147,8 +150,7 @@ def _sign_in(page, address: str, name: str) -> None:
 
 def _hand_in_from_lab(page, address: str, name: str, halve: str, why: str, shot) -> None:
     """Answer in JupyterLab, save, hand in from the notebook itself, read the verdict."""
-    page.goto(f"{address}/user/{name}/lab/tree/attention/notebooks/01_numbers/numbers_chapter.ipynb?reset")
-    playwright.expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+    open_notebook(page, f"{address}/user/{name}/lab/tree/attention/notebooks/01_numbers/numbers_chapter.ipynb?reset")
 
     def write(within: str, begins: str, text: str, kind: str = "CodeCell") -> None:
         cell = page.locator(f".jp-{kind}", has_text=within).first
@@ -172,6 +174,7 @@ def _hand_in_from_lab(page, address: str, name: str, halve: str, why: str, shot)
         if LATE not in (said := card.inner_text()):
             break
     shot(page, f"lab-{name}")
+    assert page.get_by_text("Create Assignment").or_(page.get_by_text("Jupyter news")).count() == 0
     assert f"by {address} from {name}" in said and "3 of 3 points by its checks" in said, said
 
 
