@@ -32,7 +32,7 @@ export async function render(element, data) {
     if (!model) return;
     result.replaceChildren();
     const parts = input.value.toLowerCase().split(GAP);
-    const texts = parts.map((part) => encode(model.subwords, part));
+    const texts = parts.map((part, i) => encode(model.subwords, part, i > 0 && !/^\s/.test(part))); // "___." has no space
     const tokens = [EOS, ...texts.flatMap((text, i) => (i ? [MASK, ...text] : text)), EOS];
     const [gaps, most] = [parts.length - 1, model.settings.max_len];
     const trouble =

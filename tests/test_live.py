@@ -674,6 +674,9 @@ def test_the_body_fills_gaps_as_pytorch_does(page, chapters):
         torch.testing.assert_close(found, chances, atol=1e-4, rtol=0)
     cut = "text => t.subwords.encode(reader.subwords, text)"
     assert page.evaluate(cut, texts[-1]) == pieces.encode(texts[-1])
+    touching = "text => t.subwords.encode(reader.subwords, text, true)"
+    for text in (".", "", ", but", "'s the worst", "! and 10/10."):  # as behind a word
+        assert page.evaluate(touching, text) == pieces.encode("good" + text)[1:]
 
 
 def test_which_tokens_may_be_drawn(page):

@@ -37,11 +37,13 @@ export function readSentencePiece(file) {
  *
  * @param {object} model - from `readSentencePiece`.
  * @param {string} text - anything; characters that the model never saw become the unknown token.
+ * @param {boolean} touching - whether the text touches what is before it, so that no space goes before its first word.
  * @returns {number[]} token numbers, without those of beginning and end.
  */
-export function encode(model, text) {
+export function encode(model, text, touching = false) {
   const tokens = [];
-  for (const word of normalise(model, text).split(/(?=▁)/)) {
+  const spelled = normalise(model, text);
+  for (const word of (touching ? spelled.slice(SPACE.length) : spelled).split(/(?=▁)/)) {
     for (const piece of mergePairs(model, [...word])) {
       const token = model.ids.get(piece) ?? model.unknown;
       const again = token === model.unknown && tokens.at(-1) === model.unknown; // a run of unknowns is one token
