@@ -212,10 +212,9 @@ def expect_close(
         tolerance = tolerance or _TOLERANCE[torch.float32]  # what nobody asked to be coarse is held to what is usual
     if _close(value, expected, tolerance):
         return
-    mistake = _recognised(value, expected, mistakes, tolerance) or otherwise
-    if mistake is None:
-        nan = value.is_floating_point() and value.isnan().any() and not expected.isnan().any()
-        mistake = Common.NAN if nan else Unexplained.VALUES
+    mistake = _recognised(value, expected, mistakes, tolerance) or otherwise or Unexplained.VALUES
+    if value.is_floating_point() and value.isnan().any() and not expected.isnan().any():
+        mistake = {Unexplained.VALUES: Common.NAN, Common.WRONG_GRADIENT: Common.NAN_GRADIENT}.get(mistake, mistake)
     right, wrong, where = _difference(value, expected, tolerance)
     finding = found(mistake, name, asked=asked, expected=right, got=wrong, where=where)
     raise Complaint(finding, expected.detach(), value)
@@ -358,8 +357,8 @@ def _expect_gradients(
         expect(result.requires_grad, Common.CUT_OFF, asked=asked)
         direction = randn(*expected.shape, dtype=torch.float64)
         floats = [(name, a, b) for name, a, b in zip(inputs, mine, theirs, strict=True) if _is_float(a)]
-        got = torch.autograd.grad(result, [a for _, a, _ in floats], direction.to(result.dtype), allow_unused=True)
-        wanted = torch.autograd.grad(expected, [b for _, _, b in floats], direction, allow_unused=True)
+        got = gradients_of(result, [a for _, a, _ in floats], direction)
+        wanted = gradients_of(expected, [b for _, _, b in floats], direction)
     for (name, a, _), gradient, right in zip(floats, got, wanted, strict=True):
         right = torch.zeros_like(a) if right is None else right
         arrived, what = gradient is not None or not right.any(), f"the input without gradient is `{name}`"
@@ -369,6 +368,14 @@ def _expect_gradients(
         what = f"the gradient with respect to `{name}`"
         expect_close(gradient, right, what, wrong, None, tolerance, asked, Common.WRONG_GRADIENT)
     expect_close(result, expected, "the result for inputs that want a gradient", None, None, tolerance, asked)
+
+
+def gradients_of(value: Tensor, leaves: Sequence[Tensor], direction: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients of `(value * direction).sum()`, None for a leaf that `value` does not depend on.
+
+    `torch.autograd.grad` gives the same for a direction, but imports sympy to compare sizes: half a second.
+    """
+    return torch.autograd.grad((value * direction.to(value.dtype)).sum(), leaves, allow_unused=True)
 
 
 def _is_float(value: Any) -> bool:
@@ -383,7 +390,7 @@ def _gradient(function: Callable[..., Tensor], inputs: Mapping[str, Any], direct
     with torch.enable_grad():
         leaves = _leaves(inputs)
         leaf = leaves[list(inputs).index(name)]
-        (gradient,) = torch.autograd.grad(function(*leaves), [leaf], direction, allow_unused=True)
+        (gradient,) = gradients_of(function(*leaves), [leaf], direction)
     return torch.zeros_like(leaf) if gradient is None else gradient
 
 
@@ -480,7 +487,7 @@ def _expect_parameter_gradients(
         result = result[0] if isinstance(result, tuple | list) else result
         expect(result.requires_grad, Common.CUT_OFF, asked=asked)
         (result * direction).sum().backward()
-        wanted = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
+        wanted = gradients_of(expected, [*leaves.values()], direction)
     parameters = named_parameters(module)
     missing = [name for name in leaves if name not in parameters]
     expect(not missing, Common.PARAMETER_MISSING, f"after a call, the parameter `{missing[0]}`" if missing else "")
@@ -536,7 +543,7 @@ def expect_trained(
         expect_tensor(value, expected.shape, torch.float32, asked=asked)
         expect(value.requires_grad, Common.CUT_OFF, asked=asked)
         (value * direction.float()).sum().backward()
-        slopes = torch.autograd.grad(expected, [*leaves.values()], direction, allow_unused=True)
+        slopes = gradients_of(expected, [*leaves.values()], direction)
     parameters, stepped = named_parameters(module), {}
     # Where the right gradient is zero, as that of the keys' bias, there is float32's rounding of larger ones.
     least = 0.01 * max(slope.abs().max().item() for slope in slopes if slope is not None)
@@ -587,9 +594,20 @@ def expect_same_in_eval(
         expect_close(first, expected, f"the result of {name} with dropout, after `.eval()`,", tolerance=tolerance)
 
 
-def draw_probability() -> float:
-    """A probability for dropout that nobody can foretell, neither near 0 nor near 1."""
-    return round(0.15 + 0.45 * torch.rand((), generator=_fresh()).item(), 3)
+def nearest(value: Any, *wrong: Tensor) -> Tensor:
+    """What a mistake gives that can be made in several ways: the nearest to what came."""
+    alike = [w for w in wrong if isinstance(value, Tensor) and value.shape == w.shape]
+    return min(alike, key=lambda w: (value - w).abs().max().item()) if alike else wrong[0]
+
+
+def draw_probability(low: float = 0.15, high: float = 0.6) -> float:
+    """A probability for dropout that nobody can foretell; by default neither near 0 nor near 1."""
+    return round(low + (high - low) * torch.rand((), generator=_fresh()).item(), 3)
+
+
+# Dropout is to be awake at probabilities near 0 and near 1, too, in one of so many calls.
+_FAR_PROBABILITIES = ((0.03, 0.1), (0.65, 0.95))
+_CALLS = 9
 
 
 def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any]) -> None:
@@ -608,18 +626,12 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     probability = draw_probability()
     module, asked = make(probability), f"dropout {probability:g}, while training"
 
-    def result(*inputs: Any) -> Tensor:
-        value = call(module, *inputs)
-        value = value[0] if isinstance(value, tuple | list) else value
-        expect_tensor(value)
-        return value
-
     def learning() -> tuple[Tensor, set[str], set[int]]:
         """The result, the parameters that a gradient reaches, and the places of the inputs that it reaches."""
         module.zero_grad()
         leaves = [x.detach().clone().requires_grad_() if _is_float(x) else x for x in inputs]
         with torch.enable_grad():
-            value = result(*leaves)
+            value = _first_result(module, leaves)
             if value.requires_grad:
                 (value * randn(*value.shape)).sum().backward()
         gradients = {name: parameter.grad for name, parameter in named_parameters(module).items()}
@@ -630,7 +642,7 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     module.eval()
     plain, learns, depends = learning()
     module.train()
-    (first, learns_too, depends_too), second = learning(), result(*inputs).detach().double()
+    (first, learns_too, depends_too), second = learning(), _first_result(module, inputs).detach().double()
     cut = sorted(learns - learns_too)
     expect(not cut, Common.PARAMETER_UNUSED, f"the parameter without gradient is `{(cut or [''])[0]}`", asked=asked)
     lost = sorted(depends - depends_too)
@@ -642,6 +654,23 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     alike = _close(first, first[:1].expand_as(first), 1e-5)
     expect(not alike, Common.DROPOUT_ONE_FOR_ALL, "the result for a batch of equal items", asked=asked)
     expect(not _close(first, second, 1e-5), Common.DROPOUT_REPEATED, "the result", asked=asked)
+    for limits in _FAR_PROBABILITIES:
+        probability = draw_probability(*limits)
+        far = make(probability)
+        far.eval()
+        plain = _first_result(far, inputs).detach().double()
+        far.train()
+        # A call may drop nothing by chance, so many of them do not.
+        awake = any(not _close(_first_result(far, inputs).detach().double(), plain, 1e-5) for _ in range(_CALLS))
+        expect(awake, Common.DROPOUT_ASLEEP, "the result", asked=f"dropout {probability:g}, while training")
+
+
+def _first_result(module: nn.Module, inputs: Sequence[Any]) -> Tensor:
+    """What a module returns, or the first thing that it does."""
+    value = call(module, *inputs)
+    value = value[0] if isinstance(value, tuple | list) else value
+    expect_tensor(value)
+    return value
 
 
 # Standard deviations within which a count of what is dropped must stay.
@@ -782,7 +811,7 @@ def _parameter_names(function: Any) -> list[str]:
     """What a student's function, class or module calls its arguments; asked only when something went wrong."""
     if type(function) is proxy.Remote:
         return proxy.parameter_names(function)
-    for owner in ("", "forward", "__init__"):
+    for owner in ("__init__",) if isinstance(function, type) else ("", "forward", "__init__"):
         with suppress(Exception):
             code = inspect.unwrap(getattr(function, owner) if owner else function).__code__
             names = [str(name)[:40] for name in code.co_varnames[: code.co_argcount]]

@@ -50,13 +50,17 @@ class Common(Mistake):
     CHANGED_IN_PLACE = "an input is changed in place: work on a copy, or avoid `+=`, `[...] =` and `op_()` on it"
     CUT_OFF = (
         "the result is cut off from the graph, so that nothing can learn through it: remove `.detach()`, `.data`, "
-        "`.item()`, `torch.tensor(...)` or `torch.no_grad()`"
+        "`.item()`, NumPy, `torch.tensor(...)` or `torch.no_grad()`"
     )
     INPUT_CUT_OFF = (
         "no gradient reaches an input that the result depends on: it is cut off by `.detach()`, `.data` or "
         "`torch.no_grad()`"
     )
     WRONG_GRADIENT = "the values are right and their gradient is not: a part of the way is cut off from the graph"
+    NAN_GRADIENT = (
+        "the values are right, but their gradient is NaN: a NaN was made on the way and swept up afterwards, as by "
+        "`nan_to_num` or `torch.where`"
+    )
     PARAMETER_MISSING = "a parameter that the exercise names is missing"
     PARAMETER_SHAPE = "a parameter has another shape than the exercise says"
     PARAMETER_TOO_MANY = "there is a parameter too many: the exercise names all that are needed"
@@ -95,7 +99,8 @@ class Common(Mistake):
     # What nearly always lies behind an error of Python's or torch's own.
     ITEM_OF_MANY = "`.item()` gives one number, and here is a whole batch of them"
     TRUTH_OF_MANY = (
-        "`if` and `while` want one truth value, and here is a whole tensor of them: `.any()` or `.all()` makes one"
+        "`if`, `and`, `or` want one truth value, and here is a whole tensor of them: `.any()` or `.all()` makes one; "
+        "`&` and `|` go entry by entry"
     )
     BOOLS_SUBTRACTED = (
         "two tensors of bools are subtracted: make numbers of them first, `.double()`; `^`, which torch advises, loses "
@@ -119,6 +124,8 @@ class Common(Mistake):
     VIEW_OF_TRANSPOSED = (
         "`.view` reads numbers as they lie in memory, and a transposed tensor's lie in another order: use `.reshape`"
     )
+    NUMPY = "NumPy records no gradient: compute with torch; `.detach()`, which torch advises, cuts the gradient off"
+    ONLY_VECTORS = "`torch.dot` takes two vectors, and here is a tensor with another number of dimensions"
     LEAF_IN_PLACE = "a parameter is changed in place while gradients are recorded: do it under `torch.no_grad()`"
     CLASSES_LAST = "`cross_entropy` wants the classes in dimension 1: flatten the others, or `.transpose(1, 2)`"
     LOG_OF_0 = "a logarithm is taken of 0, or the root of a negative number: that case needs an answer of its own"
@@ -170,6 +177,7 @@ _BREAKS: dict[Mistake, Rule] = {
     Common.CUT_OFF: Rule.GRADIENTS,
     Common.INPUT_CUT_OFF: Rule.GRADIENTS,
     Common.WRONG_GRADIENT: Rule.GRADIENTS,
+    Common.NAN_GRADIENT: Rule.GRADIENTS,
     Common.PARAMETER_UNUSED: Rule.GRADIENTS,
     Common.PARAMETER_SHAPE: Rule.PARAMETERS,
     Common.PARAMETER_TOO_MANY: Rule.PARAMETERS,
@@ -230,6 +238,8 @@ _EXPLAINED: dict[str, Mistake] = {
     "is invalid for input of size": Common.OTHER_NUMBER_OF_ENTRIES,
     "Boolean value of Tensor with more than one value is ambiguous": Common.TRUTH_OF_MANY,
     "view size is not compatible with input tensor's size and stride": Common.VIEW_OF_TRANSPOSED,
+    "Can't call numpy() on Tensor that requires grad": Common.NUMPY,
+    "1D tensors expected": Common.ONLY_VECTORS,
     "a leaf Variable that requires grad is being used in an in-place operation": Common.LEAF_IN_PLACE,
     "Cannot assign non-leaf Tensor to parameter": Common.LEAF_IN_PLACE,
     "does not require grad and does not have a grad_fn": Common.CUT_OFF,
