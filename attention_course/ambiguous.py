@@ -6,7 +6,7 @@ took 30 otherwise, 11 leave the meaning open, and 9 were left aside so that both
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import torch
@@ -38,13 +38,17 @@ _ENGLISH = {"Tor": ("goal", "gate"), "Bahn": ("train", "track"), "Schläger": ("
 class Sentence:
     """A German sentence with an ambiguous word."""
 
-    text: str
     words: list[str]
     """its words, the full stop last"""
     roles: list[str]
     """what each of them is, one of the values of `ROLES`"""
     meaning: str
     """the English word that the ambiguous one stands for here"""
+
+    @property
+    def text(self) -> str:
+        """The sentence as one writes it."""
+        return " ".join(self.words).removesuffix(" .") + "."
 
     def places(self, role: str, pieces: list[str]) -> list[int]:
         """Where the pieces of a word are.
@@ -83,13 +87,12 @@ def ambiguous(word: str) -> list[Sentence]:
     for meaning, lines in zip(_ENGLISH[word], _TAGGED[word], strict=True):
         for line in lines.strip().splitlines():
             words, letters = zip(*(tagged.rsplit("/", 1) for tagged in line.split()), strict=True)
-            text = " ".join(words).removesuffix(" .") + "."
-            sentences.append(Sentence(text, list(words), [ROLES[letter] for letter in letters], meaning))
+            sentences.append(Sentence(list(words), [ROLES[letter] for letter in letters], meaning))
     return sentences
 
 
-def with_adjective(sentence: Sentence, stem: str, role: str) -> str:
-    """One of the sentences in which *Tor* is a goal, with an adjective in front of a word.
+def with_adjective(sentence: Sentence, stem: str, role: str) -> Sentence:
+    """One of the sentences with *Tor*, with an adjective in front of a word.
 
     Args:
         sentence: the sentence.
@@ -97,14 +100,15 @@ def with_adjective(sentence: Sentence, stem: str, role: str) -> str:
         role: "the word itself" or "the subject".
 
     Returns:
-        The German text, as long in both cases.
+        The longer sentence, by as much in both cases.
     """
     place = sentence.roles.index(role)
     before = sentence.words[place - 1] if place else ""
     ending = "es" if sentence.words[place] == "Kind" else _ENDINGS[before]
-    words = [*sentence.words[:place], stem + ending, *sentence.words[place:]]
-    text = " ".join(words).removesuffix(" .") + "."
-    return text[0].upper() + text[1:]
+    adjective = stem + ending if place else (stem + ending).capitalize()
+    words = [*sentence.words[:place], adjective, *sentence.words[place:]]
+    own = "its adjective" if role == "the word itself" else "the subject's adjective"
+    return replace(sentence, words=words, roles=[*sentence.roles[:place], own, *sentence.roles[place:]])
 
 
 def meaning_in(english: str, word: str) -> str | None:

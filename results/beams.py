@@ -90,7 +90,7 @@ def load_shipped() -> tuple[Translator, sentencepiece.SentencePieceProcessor]:
     shipped = torch.load("translator.pt", weights_only=True)
     model = Translator(**shipped["settings"])
     model.encoder.embedder = model.decoder.embedder  # one vocabulary, one table
-    model.load_state_dict({name: value.float() for name, value in shipped["state"].items()}, strict=False)
+    model.load_state_dict(shipped["state"], strict=False)
     return model.eval(), sentencepiece.SentencePieceProcessor(model_file="translator.model")
 
 

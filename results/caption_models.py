@@ -92,7 +92,7 @@ TITLES = {
 PIECES = 2000
 SAMPLINGS = [{"temperature": 0.7, "top_p": 0.9}, {"temperature": 0.7}, {"top_p": 0.9}, {}]
 WRITTEN = 2000  # captions that the shipped model writes with each setting
-UNLIKELY = 0.05
+UNLIKELY, SURE = 0.05, 0.5
 LONGEST = 128  # rows of a table of positions
 
 
@@ -357,15 +357,17 @@ def measure_pieces(root: Path, seed: int) -> None:
     """Record how unlikely the pieces are of words that the shipped model writes in several pieces."""
     read, shipped = clocks(), torch.load("language_model.pt", weights_only=True)
     model = new_model("shipped", PIECES).eval()
-    model.load_state_dict({name: value.float() for name, value in shipped["state"].items()})
+    model.load_state_dict(shipped["state"])
     subwords = sentencepiece.SentencePieceProcessor(model_file="pieces.model")
     known = known_words(root)
     chance = torch.Generator().manual_seed(seed)
     written = chapter_11.generate(model, torch.full((WRITTEN, 1), SOS), 40, EOS, generator=chance)
     found: dict[bool, list[list[float]]] = {False: [], True: []}
+    sure: dict[bool, list[bool]] = {False: [], True: []}
     for some in written.split(100):
-        chances = model(some[:, :-1])[0].softmax(dim=-1).gather(-1, some[:, 1:, None]).squeeze(-1)
-        for row, each in zip(some[:, 1:].tolist(), chances.tolist(), strict=True):
+        chances = model(some[:, :-1])[0].softmax(dim=-1)
+        given, likeliest = chances.gather(-1, some[:, 1:, None]).squeeze(-1), chances.amax(dim=-1)
+        for row, each, best in zip(some[:, 1:].tolist(), given.tolist(), likeliest.tolist(), strict=True):
             end = row.index(EOS) if EOS in row else len(row)
             names = subwords.id_to_piece(row[:end])
             starts = [place for place, name in enumerate(names) if name.startswith("▁")]
@@ -374,12 +376,15 @@ def measure_pieces(root: Path, seed: int) -> None:
                 parts = [p for name, p in zip(names[start:stop], each[start:stop], strict=True) if words_of(name)]
                 if len(word) == 1 and len(parts) > 1:
                     found[word[0] in known].append(parts)
+                    second = [place for place in range(start, stop) if words_of(names[place])][1]
+                    sure[word[0] in known].append(best[second] > SURE)
     for is_known, words in found.items():
         first, later = ([p < UNLIKELY for p in part] for part in ([w[0] for w in words], [min(w[1:]) for w in words]))
         run = {
             "experiment": "Words that the language model of chapter 11 writes in several pieces",
             "data": f"{WRITTEN:,} captions for each seed, drawn from all of the shipped model's probabilities",
-            "metric": f"Words in per cent, whose first piece, or a later one, had a probability below {UNLIKELY}",
+            "metric": f"Words in per cent: the first piece, or a later one, had a probability below {UNLIKELY}; after "
+            f"the first, the likeliest next one had more than {SURE}",
             "model": "words of the training captions" if is_known else "words that no training caption has",
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "epochs": "–",
@@ -388,6 +393,7 @@ def measure_pieces(root: Path, seed: int) -> None:
             "values": {
                 "the first": round(100 * float(np.mean(first)), 1),
                 "a later one": round(100 * float(np.mean(later)), 1),
+                "sure of the second": round(100 * float(np.mean(sure[is_known])), 1),
                 "words": len(words),
             },
         }
@@ -409,7 +415,7 @@ def write_checkpoint(root: Path, folder: Path, data: dict) -> None:
     settings = {key: LARGE[key] for key in ("dim", "heads", "depth", "hidden")}
     state = {name: value.half() for name, value in kept["state"].items()}
     model = new_model("shipped", PIECES)
-    model.load_state_dict({name: value.float() for name, value in state.items()})
+    model.load_state_dict(state)
     content = {
         "settings": {"vocab_size": PIECES} | settings,
         "state": state,

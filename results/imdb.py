@@ -120,11 +120,15 @@ NETWORKS = {
     "transformer": TRANSFORMER,
     "bag": TRANSFORMER,
     "bag_own_rate": TRANSFORMER | {"rate": 5e-3},  # at the transformer's rate it has not learned all it can
+    # Nothing that was chosen for the transformer but the word dropout.
+    "bag_plain": TRANSFORMER
+    | {"rate": 5e-3, "norm": False, "first_vectors": False, "embedding_eps": 1e-8, "betas": (0.9, 0.999)},
     # Pairs and triples of words have a vector when so many training reviews hold them; it learns faster than a word's.
     "grams": TRANSFORMER
     | {"word_dropout": 0.0, "longest": 3, "seen_in": 2, "vector_dropouts": (0.5, 0.8), "gram_eps": 1e-5},
 }
 WHOLE = "the whole recipe"
+PLAIN_BAG = "bag of embeddings, no norm, random first vectors, Adam's usual settings"
 # The transformer with an ingredient of its recipe taken away, on shorter texts: it is the difference that counts.
 ABLATIONS: dict[str, dict] = {
     WHOLE: {},
@@ -187,10 +191,10 @@ COMPARED = [
 class Bag(nn.Module):
     """The transformer without positions and blocks: the mean of its words' vectors, a norm and a linear layer."""
 
-    def __init__(self, words: int, dim: int) -> None:
+    def __init__(self, words: int, dim: int, normed: bool = True) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, dim)
-        self.norm = chapter_06.LayerNorm(dim)
+        self.norm = chapter_06.LayerNorm(dim) if normed else nn.Identity()
         self.classes = nn.Linear(dim, 2)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -227,7 +231,7 @@ def new_network(name: str, train: data.Dataset, settings: dict) -> nn.Module:
     words = len(train.fields["text"].vocab)
     model: Any  # its embedding is replaced below
     if name.startswith("bag"):
-        model = Bag(words, settings["dim"])
+        model = Bag(words, settings["dim"], settings.get("norm", True))
     else:
         sizes = [settings[key] for key in ("dim", "heads", "depth")]
         model = chapter.TransformerClassifier(words, 2, *sizes, MAX_LEN, settings["dropout"])
@@ -314,7 +318,7 @@ def write_checkpoint(train: data.Dataset, test: data.Dataset, folder: Path, path
     settings |= {"num_tokens": len(words), "num_classes": 2, "max_len": MAX_LEN}
     model = chapter.TransformerClassifier(**settings)
     state = {name: trained[name].half() for name in model.state_dict()}
-    model.load_state_dict({name: value.float() for name, value in state.items()})
+    model.load_state_dict(state)
     labels = torch.tensor([example.label for example in test.examples])
     chance, mixed = random.Random(0), ends(test, MAX_LEN)  # a copy
     for example in mixed.examples:
@@ -460,6 +464,7 @@ def ablate(seeds: list[int], train: data.Dataset, held_out: data.Dataset, test: 
     kinds = {TITLES["bayes_words"]: ("bayes_words", REGRESSIONS["bayes_words"])}
     kinds |= {title: ("transformer", settings | change) for title, change in ABLATIONS.items()}
     kinds[TITLES["bag_own_rate"]] = "bag_own_rate", settings | NETWORKS["bag_own_rate"]
+    kinds[PLAIN_BAG] = "bag_plain", settings | NETWORKS["bag_plain"]
     right = {}
     for title, (name, chosen) in kinds.items():
         answers = []

@@ -7,7 +7,7 @@ Two layers of two heads, trained by the chapter's own loop on random rows that r
 all of it. What ships with the chapter are their weights, in half precision: the chapter looks for heads in them.
 
 `--one-layer` records how much one layer copies after the chapter's 500 steps, and what it copies where its queries and
-keys see no tokens, or are not rotated.
+keys see no tokens, or are not rotated; and the first two after 3,000 steps.
 """
 
 import argparse
@@ -66,22 +66,25 @@ def copied(model: torch.nn.Module) -> float:
     return 100 * right[torch.arange(1, LENGTH) >= periods].float().mean().item()
 
 
-def take_one_layer_apart() -> None:
+WHOLE, BLIND, UNTURNED = "one layer", "one layer, queries and keys see no tokens", "one layer, not rotated"
+
+
+def take_one_layer_apart(experiment: str, titles: tuple[str, ...], steps: int) -> None:
     """Record what one layer copies, whole, without tokens in its queries and keys, and without rotation."""
     rotate = chapter_11.rotate
-    for title in ("one layer", "one layer, queries and keys see no tokens", "one layer, not rotated"):
+    for title in titles:
         for seed in range(4):
             read = clocks()
             torch.manual_seed(seed)
             model = chapter_11.LanguageModel(**SIZES | {"depth": 1})
-            if "no tokens" in title:
+            if title == BLIND:
                 see_no_tokens(model.layers[0])
-            chapter_11.rotate = (lambda x, _: x) if "not rotated" in title else rotate
+            chapter_11.rotate = (lambda x, _: x) if title == UNTURNED else rotate
             chance = torch.Generator().manual_seed(seed)
-            chapter_11.fit(model, lambda chance=chance: draw_repeated(chance)[0], 500, RATE)
+            chapter_11.fit(model, lambda chance=chance: draw_repeated(chance)[0], steps, RATE)
             run = {
-                "experiment": "Copying with one layer (chapter 11)",
-                "data": "Random rows that repeat themselves, 500 steps of 32",
+                "experiment": experiment,
+                "data": f"Random rows that repeat themselves, {steps:,} steps of 32",
                 "metric": "Of the tokens that come back, in per cent, those that are the likeliest",
                 "model": title,
                 "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -102,7 +105,11 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     chapter_11.PAD = 0  # what `fit` leaves out: the chapter reads it from its subwords, and no row here has one
-    take_one_layer_apart() if given.one_layer else ship()
+    if given.one_layer:
+        take_one_layer_apart("Copying with one layer (chapter 11)", (WHOLE, BLIND, UNTURNED), 500)
+        take_one_layer_apart("Copying with one layer, six times as long (chapter 11)", (WHOLE, BLIND), 3000)
+    else:
+        ship()
 
 
 if __name__ == "__main__":
