@@ -36,21 +36,29 @@ def _expect_shape(value: Any, shape: tuple[int, ...], sizes: str, causes: Mappin
     expect(came == shape, causes.get(came, Unexplained.SHAPE), "the shape", **told)
 
 
-def _call(function: Callable, first: torch.Tensor, second: torch.Tensor, product: Mistake) -> Any:
-    """Call an answer; if it fails because it is the plain product of the two, which fits equal sizes only, say so."""
+def _call(
+    function: Callable, first: torch.Tensor, second: torch.Tensor, *mistakes: tuple[Mistake, Callable[..., Any]]
+) -> Any:
+    """Call an answer; if it fails because it computes one of these, which fit equal sizes only, say so."""
     try:
         return call(function, first, second)
     except Complaint:
-        if _is_product(function, first.shape[:-2]):
-            complain(product)
+        for mistake, wrong in mistakes:
+            if _computes(function, wrong, first.shape[:-2]):
+                complain(mistake)
         raise
 
 
-def _is_product(function: Callable, leading: torch.Size) -> bool:
+def _computes(function: Callable, wrong: Callable[..., Any], leading: torch.Size) -> bool:
     square = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).repeat(*leading, 1, 1)
     with suppress(Exception):
-        return torch.allclose(function(square.clone(), square.clone()), square @ square)
+        return torch.allclose(function(square.clone(), square.clone()), wrong(square, square))
     return False
+
+
+def _learning(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    """The same, computed from something that is learned: gradients are recorded, and NumPy refuses such tensors."""
+    return [tensor.clone().requires_grad_().clone() for tensor in tensors]  # a leaf may not be changed in place
 
 
 @visible("the means of two rows, by hand")
@@ -73,7 +81,7 @@ def batch_dot(function: Callable) -> None:
     right = torch.tensor([4.0, 6.0, -3.0])
     two_tables = torch.stack([a, b]), torch.stack([b, a]), torch.stack([right, right])
     one_pair = a[0].clone(), b[0].clone(), right[0]
-    dots = _call(function, a, b, m.batch_dot.MATRIX_PRODUCT)
+    dots = _call(function, a, b, (m.batch_dot.MATRIX_PRODUCT, torch.matmul))
     causes = {
         (2,): m.batch_dot.OVER_BATCH,
         (): m.batch_dot.OVER_ALL,
@@ -96,6 +104,7 @@ def batch_dot(function: Callable) -> None:
     }
     mistakes = {mistake: lambda values=values: torch.tensor(values) for mistake, values in wrong.items()}
     expect_close(dots, right, "batch_dot(a, b)", mistakes)
+    call(function, *_learning(a, b))
     for more_a, more_b, more_dots in (two_tables, one_pair):
         asked = f"a {tuple(more_a.shape)} and b {tuple(more_b.shape)}"
         with naming(m.batch_dot.TWO_DIMENSIONS):
@@ -112,7 +121,11 @@ def pairwise_dots(function: Callable) -> None:
     first_y = [[1.0, 1.0, 1.0], [2.0, 0.0, 0.0], [0.0, 3.0, 1.0], [0.0, 0.0, 1.0]]
     second_y = [[0.0, 1.0, 0.0], [1.0, 0.0, 2.0], [4.0, 0.0, 0.0], [1.0, 1.0, -1.0]]
     y = torch.tensor([first_y, second_y])
-    dots = _call(function, x, y, m.pairwise_dots.NOT_TURNED)
+    lined_up = m.pairwise_dots.LINED_UP
+    summed = (lined_up, lambda x, y: (x * y).sum(-1))
+    all_turned = (m.pairwise_dots.T_TURNS_ALL, lambda x, y: x @ y.permute(2, 1, 0))
+    untransposed = (m.pairwise_dots.NOT_TURNED, torch.matmul)
+    dots = _call(function, x, y, untransposed, all_turned, summed, (lined_up, torch.mul))
     causes = {
         (2, 4, 2): m.pairwise_dots.ROWS_OF_Y,
         (2, 2, 4, 3): m.pairwise_dots.NOT_SUMMED,
@@ -131,6 +144,8 @@ def pairwise_dots(function: Callable) -> None:
         m.pairwise_dots.RESHAPED: torch.tensor(
             [[[3.0, 1, 1, 4], [-1, 0, 0, 2]], [[0.0, 4, 5, 0], [0, 1, 0, 1]]],
         ),
+        m.pairwise_dots.RESULT_RESHAPED: right.mT.reshape(2, 2, 4),
+        m.pairwise_dots.ROW_MEETS_SEQUENCE: (x[:, :, None] * y).sum(-1),
         m.pairwise_dots.AVERAGED: right / 3,
         m.pairwise_dots.SCALED: right / 3**0.5,
         m.pairwise_dots.SOFTMAX: right.softmax(-1),
@@ -142,4 +157,5 @@ def pairwise_dots(function: Callable) -> None:
     }
     mistakes = {mistake: lambda value=value: value for mistake, value in wrong.items()}
     expect_close(dots, right, "pairwise_dots(x, y)", mistakes)
+    call(function, *_learning(x, y))
     expect_not_calling(function, (x, y), {"einsum"}, m.pairwise_dots.EINSUM)

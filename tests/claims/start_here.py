@@ -1,8 +1,10 @@
 """Chapter 00: what its sentences say of the executed outputs."""
 
 import re
+from dataclasses import replace
 
 from attention_course.ambiguous import ambiguous, meaning_in
+from attention_course.translator import translate
 from autograder.course.curriculum import find_course
 from claims import Claim
 
@@ -61,6 +63,17 @@ def stayed(outputs: dict[str, str], cell: str) -> list[tuple[str, int]]:
 
 def meanings_stay(outputs: dict[str, str]) -> bool:
     return all("goal" in first and "gate" in second for first, second in sentences(outputs, "exchange-control"))
+
+
+def bare_meanings() -> list[str | None]:
+    """What *Tor* is in each sentence with a gate and an adjective, once the adjective is left out."""
+    found = []
+    for sentence in ambiguous("Tor"):
+        if sentence.meaning == "gate" and "its adjective" in sentence.roles:
+            pairs = zip(sentence.words, sentence.roles, strict=True)
+            bare = replace(sentence, words=[word for word, role in pairs if role != "its adjective"])
+            found.append(meaning_in(translate(bare.text).text, "Tor"))
+    return found
 
 
 def in_captions(words: str) -> list[str | None]:
@@ -177,13 +190,24 @@ CLAIMS = [
     ),
     Claim(
         "all-reading",
-        "With the subjects' vectors 89 of 625 gates become goals, and no goal a gate; of all the controls the "
-        "articles' do most for goals, 82 of 500, and the prepositions' for gates, 21 of 483",
+        "With the subjects' vectors 89 of 625 gates become goals, and no goal a gate; with the articles' 82 of 500 "
+        "gates. Closest to *Tor* come the prepositions, towards gates: 21 of 483, where in the same pairs *Tor* itself "
+        "makes 58",
         lambda o: (
             became(o, "all-control")["the subject", "goal"] == (89, 625)
             and became(o, "all-control")["the subject", "gate"] == (0, 625)
-            and most(became(o, "all-control"), "goal") == ("its article", (82, 500))
+            and became(o, "all-control")["its article", "goal"] == (82, 500)
             and most(became(o, "all-control"), "gate") == ("the preposition", (21, 483))
+            and "where both have a preposition: 58 become a gate, 323 a goal" in o["all-control"]
+        ),
+    ),
+    Claim(
+        "all-reading",
+        "Every other\nword that we exchanged does less",
+        lambda o: all(
+            changed / tried < own[0] / own[1]
+            for (_, kind), (changed, tried) in became(o, "all-control").items()
+            for own in [became(o, "all-run")["the word itself", kind]]
         ),
     ),
     Claim(
@@ -195,6 +219,28 @@ CLAIMS = [
         "all-others-reading",
         "436 against 408; and the other way, 193 against 133",
         lambda o: stayed(o, "all-run") == [("goal", 436), ("gate", 193)],
+    ),
+    Claim(
+        "adjective-reading",
+        "87 without, 27 with. And it is the adjective: given one, the same sixteen gates become goals in 90 and in 123 "
+        "of 400 exchanges, in place of 348",
+        lambda o: (
+            re.findall(r"(\d+) of (\d+)", o["adjective-run"])
+            == [("348", "400"), ("60", "225"), ("90", "400"), ("123", "400")]
+        ),
+    ),
+    Claim(
+        "adjective-reading",
+        "58 of 483 goals became gates; of the other 142, 75",
+        lambda o: (
+            became(o, "all-run")["the word itself", "gate"] == (58 + 75, 483 + 142)
+            and "where both have a preposition: 58 become a gate" in o["all-control"]
+        ),
+    ),
+    Claim(
+        "adjective-reading",
+        "Eight of the nine would be goals without their adjective",
+        lambda _: bare_meanings().count("goal") == 8,
     ),
     Claim(
         "all-words-reading",
@@ -241,7 +287,7 @@ CLAIMS = [
     ),
     Claim(
         "all-words-reading",
-        "In the fifty sentences it stands in several places",
+        "In the fifty sentences it is in several places",
         lambda o: o["same-place"].splitlines()[0].count(",") > 1,
     ),
     Claim(
