@@ -28,6 +28,8 @@ class window_weights(Mistake):
     ONE_TOO_FEW = "the window holds one position too few"
     OWN_LEFT_OUT = "the window leaves out its own position: output i takes from i, too"
     COLUMNS = "the columns sum to 1, but the rows should"
+    WRAPPED = "at the beginning the window goes on at the end: before position 0 there is nothing"
+    FIRST_REPEATED = "position 0 is counted again for each position that is missing before it: leave those out"
     TRANSPOSED = "the matrix is transposed: it should have a row for each output"
     NOT_KEPT = (
         "each column is divided by a row's sum: a shape `(n,)` lines up with the last dimension; `keepdim=True` makes "

@@ -81,7 +81,7 @@ def times(outputs: dict[str, str]) -> list[float]:
 
 
 def slices(outputs: dict[str, str]) -> list[float]:
-    """Broadcasting's time in those of the product: all at once, and in slices."""
+    """Broadcasting's time in those of the product: all at once, into memory that is there, and in slices."""
     return [numbers(line)[0] for line in outputs["timing-slices"].strip().splitlines()]
 
 
@@ -276,6 +276,22 @@ CLAIMS = [
         "While *writing* the plain mean leaves none, and the same place 16",
         lambda o: [counts[3] for counts in totals(o, "writing-run").values()] == [0, 16],
     ),
+    Claim(
+        "writing-reading",
+        "Here the plain mean fails. The same place gets 76 of the 124 right, and width 1, while reading, 83",
+        lambda o: (
+            [counts[0] for counts in totals(o, "writing-run").values()] == [31, 76]
+            and totals(o, "own-all")["width 1"][:2] == [83, 124]
+        ),
+    ),
+    Claim(
+        "further",
+        "with all weight on the same place more than half survive in both, but few whole translations",
+        lambda o: all(
+            found[0] > 124 / 2 and found[3] < 124 / 6
+            for found in (totals(o, "own-all")["width 1"], totals(o, "writing-run")["same place"])
+        ),
+    ),
     Claim("writing-reading", "*Two dogs play in the* loses its snow", lambda o: "play in the.\n" in o["writing-run"]),
     Claim(
         "writing-reading",
@@ -302,8 +318,9 @@ CLAIMS = [
     ),
     Claim(
         "timing-reading",
-        "four times the length is sixteen times the work, and in three runs the loop's time grew 10, 10 and 16 times",
-        lambda o: 8 <= numbers(o["timing-ratio"].splitlines()[-1])[-1] <= 32,
+        "four times the length is sixteen times the work, and in nine runs, beside other work, the loop's time grew "
+        "10 to 21 times",
+        lambda o: 8 <= numbers(o["timing-ratio"].splitlines()[-1])[-1] <= 24,
     ),
     Claim(
         "timing-control-reading",
@@ -317,9 +334,9 @@ CLAIMS = [
     ),
     Claim(
         "timing-slices-reading",
-        "it takes a fraction of the time, with more calls",
-        lambda o: slices(o)[1] < slices(o)[0] / 2,
+        "It does, both times; in slices it takes a fraction of the time, with more calls",
+        lambda o: slices(o)[1] < 0.8 * slices(o)[0] and slices(o)[2] < slices(o)[0] / 2,
     ),
-    Claim("timing-slices-reading", "It is still several times slower than the product", lambda o: slices(o)[1] > 2),
+    Claim("timing-slices-reading", "It is still several times slower than the product", lambda o: slices(o)[2] > 2),
     Claim("transposed-reading", "None of the wrong outputs lies between 1 and 3", outside),
 ]
