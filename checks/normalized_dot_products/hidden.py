@@ -121,7 +121,10 @@ def check_softmax_stable(function: Callable) -> None:
             expect_close(call(function, z, dim), z.double().softmax(dim), f"{what}, in {dtype}", dtype=dtype)
     halves = {"z": randint(-40, 41, (5, 4)) / 2.0, "dim": 1}  # differences of up to 40, none of which is cut short
     expect_matches(function, torch.softmax, [halves], name="softmax(z, dim) of scores from -20 to 20", gradients=False)
-    for size in (3, draw_size(7, 1200)):
+    z = torch.as_tensor(halves["z"]).double()
+    shares, what = call(function, z, 1) / z.softmax(1), "softmax(z, dim) in float64, divided by the right weights,"
+    expect_close(shares, torch.ones_like(shares), what, tolerance=1e-4, otherwise=m.softmax.CUT_SHORT)
+    for size in (3, draw_size(7, 600), draw_size(601, 1200)):
         _expect_nothing_added(function, draw_size(100, 9900) + randn(4, size), 1e-9)
 
 
@@ -159,7 +162,8 @@ def check_normalized_dot_product(function: Callable) -> None:
     what = "the weight matrix of long vectors (dot products in the thousands)"
     expect(not nan, m.normalized_dot_product.OVERFLOW, what, got="NaN")
     expect_matches(function, _weights, [large], name=what, gradients=False)
-    small, more = (randn(2, 3, 4), randn(2, 5, 4)), (randn(5, 7, 6), randn(5, 9, 6))
+    # As many features: a loop over those is none of the loops that are ruled out.
+    small, more = (randn(2, 3, 6), randn(2, 5, 6)), (randn(5, 7, 6), randn(5, 9, 6))
     expect_no_loop(function, small, more, over="queries, keys or batch items")
     many = (randn(30, 20, 6), randn(30, 40, 6))
     expect_no_python_loop(function, small, many, over="queries, keys or batch items", slack=300)

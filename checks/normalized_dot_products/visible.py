@@ -8,6 +8,7 @@ from torch import Tensor
 
 from autograder.checks import Mistake, call, complain, expect, expect_close, expect_tensor, unchanged
 from autograder.course.card import visible
+from autograder.mistakes import Common
 from checks.normalized_dot_products import mistakes as m
 
 # Weights by hand: exp of the scores gives [[1, 2, 1], [3, 1, 4]].
@@ -17,7 +18,7 @@ _ROWS = torch.tensor([[0.25, 0.5, 0.25], [0.375, 0.125, 0.5]])
 def _expect_none_of(entry: Tensor, right: float, suspects: Mapping[float, Mistake], what: str) -> None:
     """Fail if one entry is what a mistake makes of it."""
     for value, mistake in suspects.items():
-        expect(abs(entry - value) > 1e-4, mistake, what, expected=right, got=float(entry))
+        expect(not abs(entry - value) <= 1e-4, mistake, what, expected=right, got=float(entry))
 
 
 @visible(
@@ -32,17 +33,28 @@ def softmax(function: Callable) -> None:
     what, rows = "softmax(z, dim=1)", _ROWS
     expect_tensor(w, (2, 3), z.dtype, what)
     seen = {"expected": rows, "got": w}
+    if w.isnan().any():  # if a fixed number is subtracted, scores around it get the right weights
+        raised = (call(function, z.double() + number, dim=1) for number in (*range(0, 20001, 1000), 100_000))
+        fixed = any(torch.allclose(v, rows.double(), atol=1e-4) for v in raised)
+        complain(m.softmax.FIXED_NUMBER if fixed else Common.NAN, what, **seen)
     expect((w >= 0).all(), m.softmax.NEGATIVE, what, **seen)
     expect(not torch.isclose(w.sum(), torch.tensor(1.0)), m.softmax.WHOLE_TENSOR, what, **seen)
     expect(not torch.allclose(w.sum(dim=0), torch.ones(3)), m.softmax.ALWAYS_FIRST, what, **seen)
     expect(torch.allclose(w.sum(dim=1), torch.ones(2)), m.softmax.NOT_DIVIDED, what, **seen)
     expect(torch.allclose(function(z + 1, dim=1), w), m.softmax.NO_EXPONENTIAL, what, **seen)
     expect(w[1, 2] > w[1, 1], m.softmax.SIGN, what, **seen)
-    powers = {m.softmax.POWERS_OF_2: lambda: torch.tensor([[0.2765, 0.4470, 0.2765], [0.3721, 0.1737, 0.4542]])}
-    expect_close(w, rows, what, powers, tolerance=1e-4)
-    w = call(function, z, dim=0)
+    likely = {
+        m.softmax.POWERS_OF_2: lambda: torch.tensor([[0.2765, 0.4470, 0.2765], [0.3721, 0.1737, 0.4542]]),
+        m.softmax.MAXIMUM_ELSEWHERE: lambda: F.normalize((z - z.amax(0, keepdim=True)).exp(), p=1, dim=1),
+    }
+    expect_close(w, rows, what, likely, tolerance=1e-4)
+    w, what = call(function, z, dim=0), "softmax(z, dim=0)"
     columns = torch.tensor([[0.25, 2 / 3, 0.2], [0.75, 1 / 3, 0.8]])
-    expect_close(w, columns, "softmax(z, dim=0)", {m.softmax.ALWAYS_LAST: lambda: rows}, tolerance=1e-4)
+    expect_tensor(w, (2, 3), z.dtype, what)
+    summed = torch.allclose(w.sum(dim=1), torch.ones(2))
+    expect(not summed, m.softmax.ALWAYS_LAST, what, expected=columns, got=w)
+    elsewhere = {m.softmax.MAXIMUM_ELSEWHERE: lambda: F.normalize((z - z.amax(1, keepdim=True)).exp(), p=1, dim=0)}
+    expect_close(w, columns, what, elsewhere, tolerance=1e-4)
 
 
 @visible("scores of ±10 000 and of -inf", graded="other cases, gradients, dtypes and devices")
@@ -55,15 +67,17 @@ def softmax_stable(function: Callable) -> None:
     what, seen = "softmax of 10000, 9999 and 9998", {"expected": "as for 2, 1 and 0", "got": w}
     expect_tensor(w, (3,), name=what)
     expect(not w.isnan().any(), m.softmax.OVERFLOW, what, **seen)
-    expect(w.sum() > 0, m.softmax.NAN_REPLACED, what, **seen)
+    if not w.sum() > 0:  # clamped, each exp is finite and their sum may not be: then one score alone has its weight
+        alone = call(function, top[:1], dim=0)
+        complain(m.softmax.CLAMPED if alone.sum() > 0 else m.softmax.NAN_REPLACED, what, **seen)
     expect(w[0] > 0.5, m.softmax.CLAMPED, what, **seen)
     expect_close(w, right, what, tolerance=1e-3)
-    w_bottom, what = function(bottom, dim=0), "softmax of -9999, -10000 and -10001"
+    w_bottom, what = call(function, bottom, dim=0), "softmax of -9999, -10000 and -10001"
     expect(not w_bottom.isnan().any(), m.softmax.UNDERFLOW, what, expected=seen["expected"], got=w_bottom)
     expect(w_bottom.sum() > 0, m.softmax.NAN_REPLACED, what, expected=seen["expected"], got=w_bottom)
-    both = function(torch.stack([top, bottom]), dim=1)
+    both = call(function, torch.stack([top, bottom]), dim=1)
     expect(torch.allclose(both, w.expand(2, 3), atol=1e-6), m.softmax.ONE_MAXIMUM, "both rows in one tensor", got=both)
-    w = function(torch.tensor([0.0, -float("inf"), 0.0]), dim=0)
+    w = call(function, torch.tensor([0.0, -float("inf"), 0.0]), dim=0)
     what, seen = "softmax of 0, -inf and 0", {"expected": [0.5, 0.0, 0.5], "got": w}
     expect(not w.isnan().any(), m.softmax.NOT_THE_LARGEST, what, **seen)
     expect(w.sum() > 0, m.softmax.NAN_REPLACED, what, **seen)
@@ -84,7 +98,9 @@ def normalized_dot_product(function: Callable) -> None:
     what = "normalized_dot_product(queries, keys)"
     expect_tensor(w, name=what)
     shape = {"expected": "of shape (B, n, m) = (2, 2, 3)", "got": f"shape {tuple(w.shape)}"}
-    expect(w.shape != (2, 2, 2), m.normalized_dot_product.KEYS_UNUSED, what, **shape)
+    if w.shape == (2, 2, 2):
+        averages = torch.allclose(w, (q @ k.mT).softmax(-1) @ k)
+        complain(m.normalized_dot_product.AVERAGES if averages else m.normalized_dot_product.KEYS_UNUSED, what, **shape)
     expect(w.shape != (2, 3, 2), m.normalized_dot_product.ROWS_OF_KEYS, what, **shape)
     expect(w.shape != (2, 2, 3, 2), m.normalized_dot_product.NOT_SUMMED, what, **shape)
     expect_tensor(w, (2, 2, 3), name=what)
@@ -96,12 +112,16 @@ def normalized_dot_product(function: Callable) -> None:
     expect(not torch.allclose(w[0], raw), m.normalized_dot_product.NO_SOFTMAX, what, **seen)
     expect((w > 0).all(), m.normalized_dot_product.NO_EXPONENTIAL, what, **seen)
     expect(not torch.allclose(w.sum(dim=0), torch.ones(2, 3)), m.normalized_dot_product.OVER_BATCH, what, **seen)
+    expect(not torch.allclose(w, q.softmax(-1) @ k.softmax(-1).mT), m.normalized_dot_product.VECTORS, what, **seen)
     expect(not torch.allclose(w.sum(dim=1), torch.ones(2, 3)), m.normalized_dot_product.COLUMNS, what, **seen)
     expect(not torch.allclose(w.sum(dim=(1, 2)), torch.ones(2)), m.normalized_dot_product.WHOLE_MATRIX, what, **seen)
+    expect(not torch.isclose(w.sum(), torch.tensor(1.0)), m.normalized_dot_product.WHOLE_MATRIX, what, **seen)
     apart = (q.sum(-1).unsqueeze(2) * k.sum(-1).unsqueeze(1)).softmax(-1)
     expect(not torch.allclose(w, apart), m.normalized_dot_product.SUMMED_APART, what, **seen)
+    expect(torch.allclose(w.sum(dim=2), torch.ones(2, 2)), m.normalized_dot_product.NOT_DIVIDED, what, **seen)
     suspects = {
         0.4494: m.normalized_dot_product.SCALED,
+        0.4142: m.normalized_dot_product.MEANS,
         0.5761: m.normalized_dot_product.COSINE,
         0.3910: m.normalized_dot_product.TWICE,
         0.4000: m.normalized_dot_product.RESHAPED,
@@ -112,6 +132,7 @@ def normalized_dot_product(function: Callable) -> None:
     expect_close(w[0], first, what)
     shown_here = {
         m.normalized_dot_product.ABSOLUTE: lambda: (q @ k.mT).abs().softmax(-1)[1],
+        m.normalized_dot_product.CUT_AT_0: lambda: (q @ k.mT).relu().softmax(-1)[1],
         m.normalized_dot_product.COSINE: lambda: (q @ F.normalize(k, dim=-1).mT).softmax(-1)[1],  # of the keys alone
     }
     what, wrong = "the second sequence's weights", m.normalized_dot_product.SEQUENCES
@@ -146,6 +167,8 @@ def basic_self_attention(function: Callable) -> None:
         0.1667: m.basic_self_attention.DIVIDED_AGAIN,
         1.5000: m.basic_self_attention.INPUT_ADDED,
         0.4494: m.basic_self_attention.SCALED,
+        0.4142: m.basic_self_attention.MEANS,
+        0.3910: m.basic_self_attention.TWICE,
         0.5761: m.basic_self_attention.COSINE,
         0.3333: m.basic_self_attention.PLAIN_MEAN,
         0.0000: m.basic_self_attention.LEAVES_ITSELF_OUT,
