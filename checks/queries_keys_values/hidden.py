@@ -21,6 +21,7 @@ from autograder.checks import (
     expect_raises,
     expect_tensor,
     found,
+    gradients_of,
     place,
     rand_mask,
     randint,
@@ -90,6 +91,7 @@ def _filled(scores: Tensor, mask: Tensor, number: float) -> Tensor:
 
 _WEIGHT_MISTAKES: dict[Mistake, _Oracle] = {
     m.query_key_weights.ALWAYS_2: lambda q, k: _rows(_scores(q, k) * q.shape[-1] ** 0.5 / 2),
+    m.query_key_weights.HALF_OF_D: lambda q, k: _rows(_scores(q, k) * 2 / q.shape[-1] ** 0.5),
     m.query_key_weights.ROOT_OF_SECOND_SIZE: lambda q, k: _rows(_scores(q, k) * (q.shape[-1] / q.shape[1]) ** 0.5),
 }
 _MASK_MISTAKES: dict[Mistake, Callable[[Tensor, Tensor], Tensor]] = {
@@ -185,7 +187,7 @@ def _expect_finite_gradients(function: Callable, inputs: Mapping[str, Tensor], m
         expect_close(result.isnan().any(), torch.tensor(False), "whether the result has NaN where a row is empty")
         if not result.requires_grad:
             return  # named by expect_gradients
-        gradients = torch.autograd.grad(result, leaves, randn(*result.shape), allow_unused=True)
+        gradients = gradients_of(result, leaves, randn(*result.shape))
     for name, gradient in zip(inputs, gradients, strict=True):
         what = f"the gradient with respect to `{name}`"
         expect(gradient is None or not gradient.isnan().any(), m.query_key_weights.GRADIENT_NAN, what, got="NaN")
@@ -599,6 +601,15 @@ def check_attention_in_tiles_memory(function: Callable) -> None:
     for tile, keys in ((draw_size(9, 30), draw_size(500, 700)), (draw_size(31, 90), draw_size(800, 900))):
         inputs = _attention_inputs(((2,), draw_size(40, 80), keys, 3), 4)
         expect_few_columns(place(columns_held, function)(function, *inputs.values(), tile), tile, keys)
+    # Fewer keys, without a batch and with many leading dimensions; wide tiles.
+    for leading, tile, keys in (
+        ((), draw_size(5, 9), draw_size(60, 99)),
+        ((2,), draw_size(5, 9), draw_size(100, 180)),
+        ((1, 2, 2), draw_size(5, 9), draw_size(60, 180)),
+        ((2,), draw_size(91, 180), draw_size(900, 999)),
+    ):
+        few = _attention_inputs((leading, draw_size(20, 40), keys, 3), 4)
+        expect_few_columns(place(columns_held, function)(function, *few.values(), tile), tile, keys)
     # With heads, in float32, and as in training, where what is held tells nothing: the graph keeps it.
     tile, keys = draw_size(7, 30), draw_size(200, 400)
     with_heads = _attention_inputs(((2, draw_size(2, 5)), draw_size(40, 80), keys, 3), 4)

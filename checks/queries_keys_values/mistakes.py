@@ -66,6 +66,7 @@ class query_key_weights(Mistake):
     ROOT_OF_SECOND_SIZE = "the scores are divided by the root of the second size: d is the last, also with heads"
     MULTIPLIED = "the scores are multiplied by √d"
     ALWAYS_2 = "the scores are divided by 2, whatever d is"
+    HALF_OF_D = "the scores are divided by d / 2: `d ** 1 / 2` is `(d ** 1) / 2`, and the root is `d ** 0.5`"
     COLUMNS = "each column sums to 1, but each row should: the softmax runs over the queries"
     OVER_BATCH = "the softmax runs over the batch, where F.softmax goes without a `dim`"
     NO_SOFTMAX = "the softmax is missing: these are the scores"
