@@ -39,7 +39,7 @@ from autograder.checks import (
 )
 from checks.formulas import linear
 from checks.multi_head_attention import mistakes as m
-from checks.multi_head_attention.visible import expect_settings, stand_in, two, wide_shapes
+from checks.multi_head_attention.visible import expect_no_dropout, expect_settings, stand_in, two, wide_shapes
 
 # ---- splitting and merging
 
@@ -142,6 +142,7 @@ def _mistakes(state: Mapping[str, Tensor], oracle: Callable) -> dict[Mistake, Ca
     return {
         m.Attention.MAPS_SWAPPED: partial(oracle, names=("Wk", "Wq", "Wv")),
         m.Attention.ROWS_SWAPPED: partial(oracle, weigh=lambda q, k, mask: _weights(k, q, mask)),
+        m.Attention.KEYS_AND_VALUES_SWAPPED: partial(oracle, names=("Wq", "Wv", "Wk")),
         m.Attention.KEYS_BY_WQ: partial(oracle, names=("Wq", "Wq", "Wv")),
         m.Attention.VALUES_BY_WK: partial(oracle, names=("Wq", "Wk", "Wk")),
         m.Attention.NO_VALUE_MAP: partial(oracle, state={**state, **unmapped}),
@@ -179,7 +180,7 @@ class _Copies:
     def __call__(self, first: Tensor, *others: Any) -> Any:
         if first.device.type == "meta":
             return self.elsewhere(first, *others)
-        return (self.single if first.dtype == torch.float32 else self.double)(first, *others)
+        return call(self.single if first.dtype == torch.float32 else self.double, first, *others)
 
 
 def _expect_gradients_of_copy(copies: _Copies, oracle: Callable, *inputs: Tensor) -> None:
@@ -340,6 +341,7 @@ def _wide_inputs(batch: int, n: int, keys: int, dim: int) -> dict[str, Tensor]:
 
 def check_MultiHeadAttention_values(cls: Callable) -> None:
     """Parameters, values and weights without a mask, gradients, no loop, the stated error."""
+    expect_no_dropout(cls)
     for batch, n, keys, heads, size in _WIDE_SIZES:
         dim = heads * size
         copies = _Copies(cls, dim, heads, wide_shapes(dim))
@@ -599,6 +601,9 @@ def _drawn_count(a: int, b: int, c: int, d: int, many: int, large: int) -> int:
     return convolution + recurrent + c * d + c * d + bilinear + d * a + a + tables + 9 * many
 
 
+_TOO_MANY = (m.count_parameters.TWICE, m.count_parameters.BUFFERS)
+
+
 def check_count_parameters(function: Callable) -> None:
     """Modules of many kinds, and that the module stays as it is."""
     cases = [
@@ -619,7 +624,13 @@ def check_count_parameters(function: Callable) -> None:
     for module, expected, mistake, asked in modules:
         flags = {name: parameter.requires_grad for name, parameter in module.named_parameters()}
         count = call(function, module)
+        told = {"asked": asked, "expected": expected, "got": repr(count)}
         whole = isinstance(count, int) and not isinstance(count, bool)
-        expect(whole and count == expected, mistake, "the count", asked=asked, expected=expected, got=count)
+        expect(whole, m.count_parameters.NO_INT, "the count", **told)
+        if module is modules[0][0] and count == 0:
+            mistake = m.count_parameters.OWN
+        elif (count > expected) != (mistake in _TOO_MANY):
+            mistake = Unexplained.NUMBER
+        expect(count == expected, mistake, "the count", **told)
         after = {name: parameter.requires_grad for name, parameter in module.named_parameters()}
         expect(flags == after, m.count_parameters.THAWED, asked=asked)

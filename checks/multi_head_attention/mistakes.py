@@ -6,7 +6,7 @@ from autograder.rules import Rule
 
 class split_heads(Mistake):
     MIXED_UP = (
-        "positions and heads are mixed up: a reshape keeps the order in memory, so that a head holds whole positions"
+        "positions and heads are mixed up: a reshape reads numbers in their order, so that a head holds whole positions"
     )
     INTERLEAVED = "the heads are interleaved: a head is a block of consecutive features"
     AFTER_POSITIONS = "the heads come after the positions: two dimensions are still to be exchanged"
@@ -34,6 +34,7 @@ class Attention(Mistake):
     """Of both classes, which go wrong alike."""
 
     MAPS_OF_A_SLICE = "Wq, Wk and Wv are not maps of one head's slice, one each for all heads"
+    WO_OF_ALL = "WO is not one map of all features, with its bias"
     MAPS_OF_ALL = "Wq, Wk, Wv and WO are not maps of all features, each with its bias"
     SLICE_MAP_OF_ALL = "a map of one head's slice is given all features: narrow heads split first, then map"
     FULL_MAP_OF_A_SLICE = (
@@ -52,6 +53,7 @@ class Attention(Mistake):
     )
     MIXED_UP_AFTER = "positions and heads are mixed up at the end: `merge_heads` brings them back"
     ORDER_AFTER = "the heads are put back in the wrong order: `merge_heads` knows the right one"
+    AMONG_HEADS = "the heads of a position look at each other, not at positions: heads have to come before positions"
     OVER_QUERIES = "the softmax runs over the queries, not over the positions looked at"
     OVER_HEADS = "the softmax runs over the heads, not over the positions looked at"
     WEIGHTS_OF_HEAD_0 = "the weights of head 0 are used for every head"
@@ -63,6 +65,7 @@ class Attention(Mistake):
     NO_VALUE_MAP = "the values are not mapped by Wv"
     MAPS_SWAPPED = "queries and keys are swapped: Wq belongs to the queries, Wk to the keys"
     ROWS_SWAPPED = "queries and keys are swapped in the scores: row i of the weights belongs to query i"
+    KEYS_AND_VALUES_SWAPPED = "keys and values are swapped: Wk belongs to the keys, Wv to the values"
     KEYS_BY_WQ = "Wq is used for the keys too"
     VALUES_BY_WK = "Wk is used for the values too"
     KEYS_AS_VALUES = "the keys are used as values: they are the third argument"
@@ -75,6 +78,7 @@ class Attention(Mistake):
     MASK_TURNED = "the mask has the wrong sign: True means that attention is allowed"
     MASK_LINED_UP = "a mask of three dimensions lines up its batch with the heads: it lacks a dimension for them"
     MASK_OF_TWO = "a mask of two dimensions does not go in: only one with a batch lacks a dimension for the heads"
+    MASK_OF_FOUR = "a mask of four dimensions does not go in: it has one for the heads already"
     MASK_IN_HEAD_0 = "the mask is applied in head 0 only: it holds for every head"
     MASK_OF_HEAD_0 = "the mask of head 0 is used for every head"
     MASK_OF_ITEM_0 = "the mask of batch item 0 is used for the whole batch"
@@ -116,8 +120,12 @@ class copy_into_torch(Mistake):
 class count_parameters(Mistake):
     NO_INT = "the count is no Python int"
     TENSORS = "the parameter tensors are counted, not the numbers in them"
+    FIRST_ALONE = "only the first parameter is counted: does the `return` stand inside the loop?"
+    LAST_ALONE = "only the last parameter is counted: each is to be added to those before it"
     NO_BIASES = "the biases are not counted"
     NESTED = "the parameters of modules inside modules are not counted"
+    EACH_LEVEL = "a parameter is counted for each module around it: `parameters()` goes into modules inside by itself"
+    OWN = "a module's own parameters are not counted, but only those of the modules inside it"
     FIRST_DIMENSION = "only the first dimension of each parameter is counted"
     BYTES = "these are bytes, several for each number"
     TWO_DIMENSIONS = "only matrices and vectors are counted rightly: a parameter may have any number of dimensions"

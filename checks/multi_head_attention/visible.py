@@ -102,6 +102,12 @@ def _divided(divisor: float) -> Callable[[], Tensor]:
     return _outputs(_THIRD, weight, weight, _THIRD, _THIRD, _THIRD)
 
 
+def _among_heads() -> Tensor:
+    """What comes of heads that stand after the positions."""
+    slices = _X.reshape(1, 3, 2, 4)
+    return 2 * ((slices @ slices.mT / 2).softmax(dim=-1) @ slices).reshape(1, 3, 8)
+
+
 def _reshaped() -> Tensor:
     """What comes of heads that are cut by a reshape."""
     slices = _X.reshape(1, 2, 3, 4)
@@ -116,6 +122,7 @@ _NARROW_MISTAKES: dict[Mistake, Callable[[], Tensor]] = {
     m.Attention.INTERLEAVED: _outputs(_LOW, _HIGH, _HIGH, _LOW, _THIRD, _THIRD),
     m.Attention.MIXED_UP: _outputs(2 / 3, 6 / 7, 6 / 7, 0, 0, 0),
     m.Attention.RESHAPED_IN: _reshaped,
+    m.Attention.AMONG_HEADS: _among_heads,
     m.Attention.MIXED_UP_AFTER: _outputs(_THIRD, 3 / 5, _THIRD, 3 / 5, _THIRD, _THIRD),
     m.Attention.OVER_QUERIES: _outputs(0.2, 0.6, 0.6, 0.2, 0.2, 0.2),
     m.Attention.OVER_HEADS: _outputs(0.5, 0.75, 0.75, 0.5, 0.5, 0.5),
@@ -167,7 +174,7 @@ def _doubling(shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
 def NarrowSelfAttention_values(NarrowSelfAttention: Callable) -> None:
     """Parameters; the values with maps that change nothing, and are doubled in the end."""
     module = call(NarrowSelfAttention, 8, 2)
-    expect_parameters(module, _NARROW_SHAPES, {"W": m.Attention.MAPS_OF_A_SLICE})
+    expect_parameters(module, _NARROW_SHAPES, {"WO": m.Attention.WO_OF_ALL, "W": m.Attention.MAPS_OF_A_SLICE})
     set_weights(module, _doubling(_NARROW_SHAPES), torch.float32)
     x = _X.clone()
     with unchanged(x=x), _maps_fit("x (1, 3, 8), for 2 heads"):
@@ -176,7 +183,7 @@ def NarrowSelfAttention_values(NarrowSelfAttention: Callable) -> None:
 
 
 # With scores of 0 an output is the mean of what it may look at: 1, 1 and, where it is no padding, 7.
-_SEVENS = torch.tensor([1.0, 1.0, 7.0])[None, :, None].repeat(2, 1, 4)
+_SEVENS = torch.tensor([1.0, 1.0, 7.0])[None, :, None].repeat(3, 1, 4)
 _PADDING = torch.tensor([[[True, True, False]], [[True, True, True]]])  # position 2 is padding in item 0 only
 _ADDED = 1 + 6 / (2 * 2.718281828 + 1)
 _MASK_MISTAKES = {  # what head 0 and head 1 give in item 0, then in item 1
@@ -195,7 +202,10 @@ def _by_item_and_head(values: Sequence[float]) -> Callable[[], Tensor]:
 
 
 def _expect_masks(attend: Callable[..., Any]) -> None:
-    """Padding in one of two items, a causal mask, and rows that may look at nothing, of a module with 2 heads of 2."""
+    """Masks of two, three and four dimensions, and rows that may look at nothing, of a module with 2 heads of 2.
+
+    With a mask of two dimensions there are as many items as positions: these alone tell nobody what the first is.
+    """
     mistakes: dict[Mistake, Callable[[], Tensor]] = {
         m.Attention.MASK_TRANSPOSED: lambda: torch.cat(
             [torch.tensor([3.0, 3.0, 0.0])[None, :, None].expand(1, 3, 4), torch.full((1, 3, 4), 3.0)]
@@ -204,28 +214,39 @@ def _expect_masks(attend: Callable[..., Any]) -> None:
     mistakes |= {mistake: _by_item_and_head(values) for mistake, values in _MASK_MISTAKES.items()}
     name, asked = "the output where position 2 is padding in item 0,", "x (2, 3, 4) and mask (2, 1, 3)"
     with _maps_fit(f"{asked}, for 2 heads"):
-        value = call(attend, _PADDING.clone())
+        value = call(attend, _PADDING.clone(), 2)
     expect_tensor(value, (2, 3, 4), name=name, asked=asked)
     looks = torch.allclose(value[0], torch.tensor(7.0))
     expect(not looks, m.Attention.MASK_TURNED, name, asked=asked, got="that of the padding alone")
     right = _by_item_and_head((1, 1, 3, 3))()
     expect_close(value, right, name, mistakes, tolerance=1e-4, asked=asked)
     past = torch.ones(3, 3, dtype=torch.bool).tril()
-    right = torch.tensor([1.0, 1.0, 3.0])[None, :, None].expand(2, 3, 4)
-    asked = "x (2, 3, 4) and mask (3, 3)"
+    right = torch.tensor([1.0, 1.0, 3.0])[None, :, None].expand(3, 3, 4)
+    asked = "x (3, 3, 4) and mask (3, 3)"
     try:
-        value = call(attend, past.clone())
+        value = call(attend, past.clone(), 3)
     except Complaint as error:
         complain(m.Attention.MASK_OF_TWO, "the call", asked=asked, got=error.finding.got)
     expect_close(value, right, "the output with a causal mask", tolerance=1e-4, asked=asked)
-    value = call(attend, past.tril(-1))[:, 0]
-    looked = {m.Attention.EMPTY_ROW: lambda: torch.full((2, 4), 3.0)}
+    of_heads = torch.ones(2, 2, 3, 3, dtype=torch.bool)
+    of_heads[:, 0, :, 2] = False
+    asked = "x (2, 3, 4) and mask (2, 2, 3, 3)"
+    try:
+        value = call(attend, of_heads, 2)
+    except Complaint as error:
+        complain(m.Attention.MASK_OF_FOUR, "the call", asked=asked, got=error.finding.got)
+    of_head_0 = {m.Attention.MASK_OF_HEAD_0: _by_item_and_head((1, 1, 1, 1))}
+    name = "the output where head 0 alone may not look at position 2,"
+    expect_close(value, _by_item_and_head((1, 3, 1, 3))(), name, of_head_0, tolerance=1e-4, asked=asked)
+    asked = "x (3, 3, 4) and mask (3, 3)"
+    value = call(attend, past.tril(-1), 3)[:, 0]
+    looked = {m.Attention.EMPTY_ROW: lambda: torch.full((3, 4), 3.0)}
     name = "the output at position 0, which may look at nothing,"
-    expect_close(value, torch.zeros(2, 4), name, looked, tolerance=1e-4, asked=asked)
+    expect_close(value, torch.zeros(3, 4), name, looked, tolerance=1e-4, asked=asked)
 
 
 @visible(
-    "padding in one of two items, a causal mask, a row that may look at nothing",
+    "padding in one of two items, a causal mask, a mask for each head, a row that may look at nothing",
     graded="other cases, large numbers, gradients and dtypes",
 )
 def NarrowSelfAttention_masks(NarrowSelfAttention: Callable) -> None:
@@ -234,7 +255,7 @@ def NarrowSelfAttention_masks(NarrowSelfAttention: Callable) -> None:
     shapes = {"Wq.weight": (2, 2), "Wk.weight": (2, 2), "Wv.weight": (2, 2), "WO.weight": (4, 4), "WO.bias": (4,)}
     state = _unchanging(shapes) | {name: torch.zeros(2, 2) for name in ("Wq.weight", "Wk.weight")}
     set_weights(module, state, torch.float32)
-    _expect_masks(lambda mask: module(_SEVENS.clone(), mask))
+    _expect_masks(lambda mask, items: module(_SEVENS[:items].clone(), mask))
 
 
 # ---- wide
@@ -318,7 +339,7 @@ def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
 
 
 @visible(
-    "padding in one of two items, a causal mask, a row that may look at nothing",
+    "padding in one of two items, a causal mask, a mask for each head, a row that may look at nothing",
     graded="other cases, large numbers, gradients and dtypes",
 )
 def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
@@ -326,8 +347,8 @@ def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
     module = call(MultiHeadAttention, 4, 2).eval()
     state = {name: torch.zeros(shape) for name, shape in wide_shapes(4).items()}
     set_weights(module, state | {"Wv.weight": torch.eye(4), "WO.weight": torch.eye(4)}, torch.float32)
-    _expect_masks(lambda mask: two(module(*[_SEVENS.clone() for _ in range(3)], mask))[0])
-    _, weights = two(call(module, *[_SEVENS.clone() for _ in range(3)], _PADDING.clone()))
+    _expect_masks(lambda mask, items: two(module(*[_SEVENS[:items].clone() for _ in range(3)], mask))[0])
+    _, weights = two(call(module, *[_SEVENS[:2].clone() for _ in range(3)], _PADDING.clone()))
     right = torch.tensor([[0.5, 0.5, 0.0], [_THIRD, _THIRD, _THIRD]])[:, None, None].expand(2, 2, 3, 3)
     expect_close(weights, right, "the output is right; the weights with padding in item 0", tolerance=1e-4)
 
@@ -335,6 +356,7 @@ def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
 @visible("dropout acts in training only, and never on the weights returned", graded="other cases, gradients and dtypes")
 def MultiHeadAttention_dropout(MultiHeadAttention: Callable) -> None:
     """Training against evaluation."""
+    expect_no_dropout(MultiHeadAttention)
     module = call(MultiHeadAttention, 8, 2, dropout=0.5)
     x = torch.randn(3, 6, 8)
     with _maps_fit("three inputs (3, 6, 8), for 2 heads"):
@@ -347,6 +369,13 @@ def MultiHeadAttention_dropout(MultiHeadAttention: Callable) -> None:
     expect(not torch.equal(dropped, again), m.Attention.NO_DROPOUT, "two calls with dropout=0.5 give the same")
     expect(not (weights == 0).any(), m.Attention.WEIGHTS_DROPPED, f"{name} has zeros in it")
     expect_close(weights, whole, name, tolerance=1e-5)
+
+
+def expect_no_dropout(MultiHeadAttention: Callable) -> None:
+    """Fail if weights are dropped by a module that was made without `dropout`."""
+    module, x = call(MultiHeadAttention, 8, 2).train(), torch.randn(3, 6, 8)
+    (once, _), (again, _) = two(call(module, x, x, x)), two(call(module, x, x, x))
+    expect(torch.equal(once, again), m.Attention.DROPOUT_SHARE, "two calls in training without dropout differ")
 
 
 # ---- torch's
@@ -409,8 +438,11 @@ def _two_layers():
 
 _COUNTS: dict[int, Mistake] = {
     3: m.count_parameters.TENSORS,
+    12: m.count_parameters.FIRST_ALONE,
+    8: m.count_parameters.LAST_ALONE,
     20: m.count_parameters.NO_BIASES,
     0: m.count_parameters.NESTED,
+    48: m.count_parameters.EACH_LEVEL,
     10: m.count_parameters.FIRST_DIMENSION,
     96: m.count_parameters.BYTES,
 }
