@@ -25,6 +25,7 @@ from autograder.checks import (
     expect_raises,
     expect_same_in_eval,
     expect_tensor,
+    gradients_of,
     place,
     randint,
     randn,
@@ -80,6 +81,10 @@ def first_added(x):
     return x + x[:, :1]
 
 
+def position_3_raised(x):
+    return x + (torch.arange(x.shape[1]) == 3).to(x.dtype)[:, None]
+
+
 def square(x):
     return x * x
 
@@ -118,6 +123,8 @@ _EQUIVARIANCE_CASES = [
     (with_a_slope, _SHUFFLE, False, m.is_permutation_equivariant.TOO_TOLERANT),
     (last_feature_numbered, _SHUFFLE, False, m.is_permutation_equivariant.ONE_FEATURE),
     (last_sequence_reversed, _SHUFFLE, False, m.is_permutation_equivariant.ONE_SEQUENCE),
+    # The two sides differ at positions 2 and 3 alone.
+    (position_3_raised, _SHUFFLE, False, m.is_permutation_equivariant.ONE_POSITION),
     (reversed_order, [5, 4, 3, 2, 1, 0], True, _OWN),
     (shifted_by_one, _SHIFT, True, _OWN),
     (shifted_by_one, [5, 0, 2, 1, 3, 4], False, _OWN),
@@ -183,9 +190,10 @@ def encoding_oracle(max_len: int, dim: int) -> Tensor:
     return torch.stack([waves[c % 2](positions / 10_000 ** ((c - c % 2) / dim)) for c in range(dim)], dim=1)
 
 
-def _with_base(max_len: int, dim: int, base: float) -> Tensor:
+def _with(max_len: int, dim: int, base: float = 10_000, over: int | None = None) -> Tensor:
+    """The encoding with another base, or with exponents divided by another number than `dim`."""
     columns = torch.arange(dim)
-    angle = torch.arange(max_len)[:, None] / base ** ((columns - columns % 2).double() / dim)
+    angle = torch.arange(max_len)[:, None] / base ** ((columns - columns % 2).double() / (over or dim))
     return torch.where(columns % 2 == 0, angle.sin(), angle.cos())
 
 
@@ -249,8 +257,9 @@ def check_sinusoidal_encoding(function: Callable) -> None:
     ]:
         value = call(function, max_len, dim)
         wrong = {
-            m.sinusoidal_encoding.BASE_9999: lambda size=(max_len, dim): _with_base(*size, 9999),
+            m.sinusoidal_encoding.BASE_9999: lambda size=(max_len, dim): _with(*size, base=9999),
             m.sinusoidal_encoding.ODD_DIVISOR: lambda size=(max_len, dim): _odd_divisor(*size),
+            m.sinusoidal_encoding.ODD_HALVED: lambda size=(max_len, dim): _with(*size, over=size[1] // 2 * 2),
             m.sinusoidal_encoding.ODD_EMPTY: lambda size=(max_len, dim): _last_empty(*size),
         }
         name = f"the encoding of {max_len} positions with dim {dim}"
@@ -266,6 +275,7 @@ def _drawn_sizes() -> list[tuple[int, ...]]:
     return [
         draw_sizes((201, 400), (10, 40), (17, 64), (65, 100)),
         draw_sizes((2, 3), (601, 1200), (4, 12), (1201, 1300)),
+        draw_sizes((2, 3), (4, 9), (130, 200), (10, 20)),
     ]
 
 
@@ -503,7 +513,10 @@ def check_PositionEmbedding_expand(cls: type[nn.Module]) -> None:
         cases = [every, far, torch.arange(5)[None, :] - torch.arange(5)[:, None]]
         beyond = randint(max_len + 1, 1_000_000, (40,))
         cases += [torch.cat([beyond, -beyond]), randint(-2 * max_len, 2 * max_len + 1, draw_sizes((10, 30), (31, 60)))]
-        cases += [randint(-2 * max_len, 2 * max_len + 1, shape) for shape in [(2, 3, 4), (2, 3, 1, 5), (1,), ()]]
+        cases += [
+            randint(-2 * max_len, 2 * max_len + 1, shape)
+            for shape in [(2, 3, 4), (2, 3, 1, 5), (2, 1, 3, 2, 2), (1,), ()]
+        ]
         for x in cases:
             name = f"the result for distances of shape {tuple(x.shape)} with max_len={max_len}"
             with unchanged(x=x):
@@ -552,6 +565,11 @@ def _added_up(x: Tensor, positions: Tensor, base: float) -> Tensor:
     return torch.stack([first, _rotated(x, positions, base)[..., 1::2]], -1).flatten(-2)
 
 
+def _subtracted(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    first = _rotated(x, positions, base)[..., 0::2]
+    return torch.stack([first, _reflected(x, positions, base)[..., 1::2]], -1).flatten(-2)
+
+
 def _reflected(x: Tensor, positions: Tensor, base: float) -> Tensor:
     return _rotated(torch.stack([x[..., 0::2], -x[..., 1::2]], -1).flatten(-2), positions, base)
 
@@ -560,6 +578,7 @@ _ROTATION_MISTAKES: dict[Mistake, Callable[[Tensor, Tensor, float], Tensor]] = {
     m.rotate.BASE: lambda x, p, base: _rotated(x, p),
     m.rotate.MIRRORED: _reflected,
     m.rotate.NO_MINUS: _added_up,
+    m.rotate.TWO_MINUSES: _subtracted,
     m.rotate.WRONG_DIMENSION: lambda x, p, base: _rotated(x.transpose(-3, -2), p, base).transpose(-3, -2),
 }
 
@@ -588,10 +607,11 @@ def check_rotate(function: Callable) -> None:
             _expect_rotated(value, _rotated(*args), name, 5e-4, wrong, dtype)
     _check_rotation_at_drawn_sizes(function)
     _check_rotation_of_other_positions(function)
-    x, positions = randn(5, 4, dtype=torch.bfloat16), torch.tensor([0, 3, 259, 301, 1003])
-    value, right = call(function, x, positions), _rotated(x.double(), positions)
-    name = "x of dtype bfloat16, rotated,"
-    expect_close(value, right, name, None, torch.bfloat16, 4e-2, "positions up to 1003", m.rotate.HALF_ANGLES)
+    for dtype, tolerance, far in ((torch.bfloat16, 4e-2, [259, 301, 1003]), (torch.float16, 1e-2, [2501, 4003, 9001])):
+        x, positions = randn(5, 4, dtype=dtype), torch.tensor([0, 3, *far])
+        value, right = call(function, x, positions), _rotated(x.double(), positions)
+        name = f"x of dtype {str(dtype).removeprefix('torch.')}, rotated,"
+        expect_close(value, right, name, None, dtype, tolerance, f"positions up to {far[-1]}", m.rotate.HALF_ANGLES)
     for odd in (1, 3, 5):
         what = f"x with {odd} feature{'s' * (odd > 1)}, an odd number,"
         expect_raises(ValueError, lambda d=odd: function(randn(2, 4, d), torch.arange(4)), what)
@@ -604,11 +624,16 @@ def _check_rotation_at_drawn_sizes(function: Callable) -> None:
     """Many positions, features and bases, drawn anew; what is near to the precision of float32, what is far to less."""
     for lead, n, half, far in (
         ((), draw_sizes((17, 60))[0], draw_sizes((9, 64))[0], 100),
+        ((), 3, draw_sizes((65, 90))[0], 100),
+        (draw_sizes((21, 400)), 3, 2, 100),
+        (draw_sizes((2, 5), (2, 5), (2, 5), (2, 5)), 3, 2, 100),
         (draw_sizes((6, 12), (2, 5)), draw_sizes((20, 60))[0], draw_sizes((2, 20))[0], 1000),
         (draw_sizes((2, 3)), draw_sizes((65, 600))[0], draw_sizes((2, 6))[0], 20_000),
     ):
         shape, positions = (*lead, n, 2 * half), randint(0, far, (n,))
-        for base in (10_000.0, float(randint(20, 1_000_000, ())), float(randint(1_000_000, 10**9, ()))):
+        # A small base first: it turns the last pairs far enough for a wrong number not to pass as a coarse one.
+        bases = float(randint(2, 100, ())), float(randint(20, 1_000_000, ())), float(randint(1_000_000, 10**9, ()))
+        for base in (bases[0], 10_000.0, *bases[1:]):
             x = randn(*shape, dtype=torch.float32)
             value = call(function, x, positions, base)
             name = f"x of shape {shape} at positions to {far}, rotated with base {base:g},"
@@ -633,6 +658,8 @@ def _expect_rotated(
 def _check_rotation_of_other_positions(function: Callable) -> None:
     for what, positions in (
         ("negative positions", torch.tensor([-3, 0, -1, 7])),
+        ("positions far below 0", -_positions(4, 900)),
+        ("drawn positions that are not whole numbers", 40 * randn(4).float()),
         ("positions in any order", torch.tensor([9, 2, 40, 2])),
         ("positions that are not whole numbers", torch.tensor([0.5, 1.25, 2.0, 7.75])),
         ("far positions", torch.tensor([900, 901, 1000, 1003])),
@@ -654,7 +681,7 @@ def _check_rotation_gradient(function: Callable, lead: tuple[int, ...]) -> None:
             x = randn(*lead, 5, 6, dtype=dtype).requires_grad_()
             value = call(function, x, positions)
             expect(value.requires_grad, Common.CUT_OFF, asked=asked)
-            (gradient,) = torch.autograd.grad(value, [x], direction, allow_unused=True)
+            (gradient,) = gradients_of(value, [x], direction)
         expect(gradient is not None, Common.INPUT_CUT_OFF, "the input without gradient is `x`", asked=asked)
         # The transpose of a rotation is the rotation back.
         name, right = "the gradient with respect to `x`", _rotated(direction.double(), -positions)

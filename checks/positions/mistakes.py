@@ -19,6 +19,7 @@ class is_permutation_equivariant(Mistake):
     )
     TOO_TOLERANT = "the comparison is far too tolerant: it forgives differences that are no rounding"
     ONE_FEATURE = "a difference in one feature alone goes unnoticed"
+    ONE_POSITION = "a difference at some positions alone goes unnoticed: does a loop end at its first turn?"
     ONE_NUMBER_DIFFERS = "a difference in a single number, somewhere in one of many positions, goes unnoticed"
     ONE_SEQUENCE = "a difference in one sequence alone goes unnoticed"
     NO_ABSOLUTE = "differences of one sign go unnoticed: the absolute value comes before the largest"
@@ -33,6 +34,7 @@ class sinusoidal_encoding(Mistake):
     LAST_ROW = "the last row is never filled in: there are as many positions as rows"
     OVERWRITTEN = "the cosines are written over the sines, and the odd columns are left 0"
     NO_COSINES = "the cosines are missing: the odd columns are left 0"
+    SINES_TWICE = "the odd columns hold sines, like the even ones: they should hold cosines"
     OWN_FREQUENCY = "a cosine has another frequency than the sine beside it: two neighbouring columns are a pair"
     OWN_DOUBLED = "the exponent is doubled, and each column has a frequency of its own: two neighbours are a pair"
     HALVED = "the exponent is halved: it counts columns, not pairs of them"
@@ -41,6 +43,9 @@ class sinusoidal_encoding(Mistake):
         "`dim`?"
     )
     DIVIDED = "the angle itself is divided by `dim`: that division belongs in the exponent, so it needs brackets"
+    POWER_DIVIDED = (
+        "the power of 10000 is divided by `dim`: that division belongs in the exponent, so it needs brackets"
+    )
     K_FROM_1 = "the pairs are counted from 1: the first has k = 0, and so the frequency 1"
     EQUAL = "all frequencies are equal: does an integer division make the exponent 0?"
     RISES = "the frequency rises from pair to pair: it should fall"
@@ -56,6 +61,7 @@ class sinusoidal_encoding(Mistake):
     ODD_GAINS = "an odd dim gets a column too many"
     ODD_EMPTY = "the last column of an odd dim is not filled in"
     ODD_DIVISOR = "the exponent of an odd dim is divided by the next even number, not by dim"
+    ODD_HALVED = "the exponent of an odd dim is not divided by dim: does an integer division lose half a pair?"
     COARSE = "the numbers have fewer digits than float32: is a part of the way in half precision?"
     LEARNS = "the encoding requires a gradient: it is a table of constants"
 
@@ -87,7 +93,7 @@ class Positions(Mistake):
     NO_BUFFER = "`pe` is no buffer: it should be registered as one, to move with the module and not be trained"
     BATCH_IN_TABLE = "the table has a dimension for the batch: one row for each position is enough"
     OTHER_TABLE = "the buffer holds other numbers than the encoding: is `sinusoidal_encoding` right, and used as it is?"
-    NO_PARAMETER = "`weight` is no parameter, so that no optimizer finds it"
+    NO_PARAMETER = "`weight` is no parameter: it should be an `nn.Parameter` itself, neither a plain tensor nor a layer"
     NOT_TRAINED = "`weight` does not require a gradient: it should be trained"
     ROWS = 'the weight has another number of rows: one for each position, in mode "expand" one for each distance'
     EQUAL_ROWS = "the rows of `weight` start alike: all positions are the same then"
@@ -102,6 +108,8 @@ class Positions(Mistake):
     EARLY = "the largest distance is clamped one too early: it has a row of its own"
     WRAPPED = "far distances are wrapped around, not clamped"
     NOT_CLAMPED = "distances beyond max_len are not clamped before rows are looked up"
+    NO_SUCH_ROW = "a row that is not there is looked up for a near distance: is `max_len` added, and only once?"
+    SEQUENCES_ONLY = 'mode "expand" is treated like a batch of sequences: it takes distances of any shape'
 
 
 class rotate(Mistake):
@@ -112,6 +120,7 @@ class rotate(Mistake):
         "the angles of all pairs come once and then once more: each should come twice in a row, for the two features "
         "of its pair"
     )
+    DIVIDED = "the angle itself is divided by d: that division belongs in the exponent, so it needs brackets"
     K_FROM_1 = "the pairs are counted from 1: the first has k = 0, and is turned by the position itself"
     BACKWARDS = "the pairs are turned backwards: the minus belongs to the first of the two"
     NOT_USED = (
@@ -126,8 +135,10 @@ class rotate(Mistake):
     OVERWRITTEN = "the second of a pair is computed from the first after it was turned: keep the old one"
     SWAPPED = "sine and cosine are swapped"
     ADDED = "the position's vector is added: x should be turned"
+    NOT_MIXED = "each feature is multiplied by both cosine and sine: the sine belongs to the other feature of its pair"
     MIRRORED = "a minus is in the wrong place, so that pairs are mirrored"
     NO_MINUS = "both numbers of a turned pair are sums: one is a difference, or lengths change"
+    TWO_MINUSES = "both numbers of a turned pair are differences: the second is a sum, or lengths change"
     BASE = "`base` is not used: its default stands in its place"
     WRONG_DIMENSION = (
         "the angles follow the wrong dimension: `positions` belongs to dimension -2, whatever stands before it"

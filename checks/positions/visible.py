@@ -1,6 +1,7 @@
 """The visible checks of chapter 05."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -83,6 +84,9 @@ _ENCODING_MISTAKES = {
     m.sinusoidal_encoding.LAST_ROW: _without_row(2),
     m.sinusoidal_encoding.OVERWRITTEN: (_waves(lambda p: [math.cos(p), 0, math.cos(p / 100), 0])),
     m.sinusoidal_encoding.NO_COSINES: _waves(lambda p: [math.sin(p), 0, math.sin(p / 100), 0]),
+    m.sinusoidal_encoding.SINES_TWICE: _waves(
+        lambda p: [math.sin(p), math.sin(p), math.sin(p / 100), math.sin(p / 100)]
+    ),
     m.sinusoidal_encoding.OWN_FREQUENCY: _waves(
         lambda p: [math.sin(p), math.cos(p / 10), math.sin(p / 100), math.cos(p / 1000)]
     ),
@@ -92,6 +96,9 @@ _ENCODING_MISTAKES = {
     m.sinusoidal_encoding.HALVED: _second_pair(0.1),
     m.sinusoidal_encoding.DOUBLED: _second_pair(1e-4),
     m.sinusoidal_encoding.DIVIDED: _waves(lambda p: [math.sin(p / 4), math.cos(p / 4), 0, 1]),
+    m.sinusoidal_encoding.POWER_DIVIDED: _waves(
+        lambda p: [math.sin(4 * p), math.cos(4 * p), math.sin(4e-8 * p), math.cos(4e-8 * p)]
+    ),
     m.sinusoidal_encoding.K_FROM_1: _waves(
         lambda p: [math.sin(p / 100), math.cos(p / 100), math.sin(p * 1e-4), math.cos(p * 1e-4)]
     ),
@@ -231,6 +238,20 @@ def _near_mistakes(w: Tensor, near: Tensor) -> _Mistakes:
     }
 
 
+def _looked_up(module: Any, distances: Tensor, no_row: Mistake) -> Tensor:
+    """The rows of distances; where one is asked for that is not there, the mistake behind it."""
+    try:
+        return call(module, distances)
+    except Complaint as error:
+        got = str(error.finding.got)
+        told = {"asked": f"distances {', '.join(map(str, distances.flatten().tolist()))}", "got": got}
+        if re.search(r"tuple index out of range|Dimension out of range", got):
+            complain(m.Positions.SEQUENCES_ONLY, "the call", **told)
+        if re.search(r"index.* out of (range|bounds)|Class values", got):
+            complain(no_row, "the call", **told)
+        raise
+
+
 @visible(
     "near and far distances with max_len 3 by hand",
     graded="other cases, sizes of 1, dtypes, devices, parameters and dropout",
@@ -241,14 +262,11 @@ def PositionEmbedding_expand(PositionEmbedding: Callable) -> None:
     w = _weight(module, 7, 'dim 4, max_len 3 and mode "expand"')
     near = torch.tensor([[0, 1], [-1, 2]])
     with unchanged(x=near):
-        value = call(module, near)
+        value = _looked_up(module, near, m.Positions.NO_SUCH_ROW)
     name = "expand with max_len=3: the result for the distances 0, 1, -1, 2, which should get the rows 3, 4, 2, 5,"
     expect_close(value, w[torch.tensor([[3, 4], [2, 5]])], name, _near_mistakes(w, near), torch.float32)
     far = torch.tensor([3, -3, 4, 99, -4, -99])
-    try:
-        value = call(module, far)
-    except Complaint as error:
-        complain(m.Positions.NOT_CLAMPED, "the call", asked="distances 3, -3, 4, 99, -4 and -99", got=error.finding.got)
+    value = _looked_up(module, far, m.Positions.NOT_CLAMPED)
     mistakes = {m.Positions.EARLY: lambda: w[[5, 0, 5, 5, 0, 0]], m.Positions.WRAPPED: lambda: w[(far + 3) % 7]}
     name = "expand with max_len=3: the result for 3, -3, 4, 99, -4, -99, which should get the rows 6, 0, 6, 6, 0, 0,"
     expect_close(value, w[[6, 0, 6, 6, 0, 0]], name, mistakes, torch.float32)
@@ -266,6 +284,7 @@ _ROTATE_MISTAKES = {
     m.rotate.READ_HALVES: _row(_COS - _SIN, _SIN + _COS, 0, 0),
     m.rotate.MIXED: _row(_COS - _SIN, 0, _SLOW_COS + _SLOW_SIN, 0),
     m.rotate.REPEATED: _row(_COS, _SLOW_SIN, _COS, _SLOW_SIN),
+    m.rotate.DIVIDED: _row(math.cos(0.5), math.sin(0.5), 1, 0),
     m.rotate.K_FROM_1: _row(_SLOW_COS, _SLOW_SIN, math.cos(2e-4), math.sin(2e-4)),
     m.rotate.BACKWARDS: _row(_COS, -_SIN, _SLOW_COS, -_SLOW_SIN),
     m.rotate.NOT_USED: _row(1, 0, 1, 0),
@@ -276,6 +295,7 @@ _ROTATE_MISTAKES = {
     m.rotate.EQUAL: _row(_COS, _SIN, _COS, _SIN),
     m.rotate.OVERWRITTEN: _row(_COS, _COS * _SIN, _SLOW_COS, _SLOW_COS * _SLOW_SIN),
     m.rotate.SWAPPED: _row(_SIN, _COS, _SLOW_SIN, _SLOW_COS),
+    m.rotate.NOT_MIXED: _row(_COS + _SIN, 0, _SLOW_COS + _SLOW_SIN, 0),
     m.rotate.ADDED: _row(1 + _SIN, _COS, 1 + _SLOW_SIN, _SLOW_COS),
 }
 
