@@ -29,6 +29,7 @@ from autograder.checks import (
     expect_same_in_eval,
     expect_tensor,
     found,
+    gradients_of,
     named_parameters,
     outcome_of,
     place,
@@ -132,7 +133,13 @@ def check_layer_norm_class(cls: Callable) -> None:
     cut = {m.LayerNorm.STATISTICS_CUT_OFF: lambda x: _norm(state, x, 1e-5, cut=True)}
     expect_gradients(module, partial(_torch_norm, state), {"x": x}, cut, tolerance=_FLOAT32)
     expect_parameter_gradients(module, _torch_norm, state, [x], tolerance=_FLOAT32)
+    level = torch.full((2, 5), 3.0, dtype=torch.float64)  # where a root of the variance alone has no gradient
+    rooted = {m.LayerNorm.ROOT_OF_VARIANCE: lambda x: _norm(state, x, 1e-5, inside=False)}
+    expect_gradients(module, partial(_torch_norm, state), {"x": level}, rooted, tolerance=_FLOAT32)
     _check_norm_extremes(module.to(torch.float32), state)
+    for dim in (draw_size(6, 60), draw_size(61, 600)):
+        wide, state = build(lambda d=dim: cls(d), {"weight": (dim,), "bias": (dim,)}, dtype=torch.float32)
+        _expect_norm_far_from_zero(wide, state, (2, 3, dim))
     for shape in drawn:
         _check_norm_values(cls, shape, _drawn_eps(), training=False)
     _check_small_norms(cls, training=False)
@@ -174,13 +181,23 @@ def _check_norm_extremes(module: nn.Module, state: State) -> None:
         apart = (10.0**power * (randn(4, 5) + 2 * torch.arange(5) - 4)).float()
         right, name = _torch_norm(state, apart.double()), f"the result for features of size 1e{power}"
         expect_close(call(module, apart), right, name, tolerance=1e-3)
-    # Here the mean of the squares and the square of the mean agree in all the digits that float32 has.
-    # Rounding moves the mean by about a ten-millionth of it, far less than the spread.
+    for shape in ((4, 3, 5), (4, 5)):
+        for training in (True, False):
+            _expect_norm_far_from_zero(module.train(training), state, shape)
+    module.train()
+
+
+def _expect_norm_far_from_zero(module: nn.Module, state: State, shape: tuple[int, ...]) -> None:
+    """Where the mean of the squares and the square of the mean agree in all the digits that float32 has.
+
+    Rounding moves the mean by about a ten-millionth of it, far less than the spread.
+    """
     size = 10.0 ** float(randint(100, 900, ()) / 100)
     for mean in (4000.0, 4000 * size, -4000 * size):
-        far = (mean * (1 + (randn(4, 3, 5) + 2 * torch.arange(5)) / 4000)).float()
+        apart = randn(*shape) + 2 * (torch.arange(shape[-1]) % 5)
+        far = (mean * (1 + apart / 4000)).float()
         lost = m.LayerNorm.DIFFERENCE_OF_SQUARES
-        right, name = _torch_norm(state, far.double()), f"the result for features near {mean:.4g}"
+        right, name = _torch_norm(state, far.double()), f"the result for {shape} features near {mean:.4g}"
         expect_close(call(module, far), right, name, tolerance=1e-2, otherwise=lost)
 
 
@@ -269,6 +286,12 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
     scaled = torch.allclose(y, (y != 0) / (1 - rate), rtol=1e-5)
     expect(scaled and (y == 0).any(), m.Network.DROPOUT_SCALE, f"a hidden feature of 1 {what}", **told)
     expect_dropped_singly(y == 0, rate, m.Network.DROPOUT_SHARE, f"dropout={rate}")
+    # The same hidden features, now made of an input of ones: what is dropped there changes them.
+    set_weights(module, weights | {"inner.weight": torch.full((6, 6), 1 / 6), "inner.bias": zeros}, torch.float32)
+    y = call(module, torch.ones(8, 200, 6))
+    expect_tensor(y, (8, 200, 6))
+    kept = torch.allclose(y, (y != 0) / (1 - rate), rtol=1e-5)
+    expect(kept, m.Network.DROPOUT_ON_INPUT, f"a hidden feature of 1 {what}", expected=told["expected"])
 
     def make(rate: float) -> nn.Module:
         module = call(cls, 4, 6, dropout=rate)
@@ -457,7 +480,57 @@ def _check_block_dropout(cls: Callable, norm_first: bool, right: Callable) -> No
     expect_dropout_anew(make, [x[:1].repeat(6, 1, 1)])
     for first in (True, False):
         _check_single_drops(cls, norm_first, first)
+    for first in (True, False):
+        _check_given_whole(cls, norm_first, right, first)
     _check_masks_beside_dropout(cls, norm_first, right)
+
+
+def _check_given_whole(cls: Callable, norm_first: bool, right: Callable, first: bool) -> None:
+    """While training, what a sublayer is given arrives whole: its result is one of those that dropout can make of it.
+
+    There are few of these. One head weighs two positions, and the network has one hidden feature: each of the weights,
+    or the hidden feature, is dropped, scaled up or left as it is. Each number that comes out is kept or dropped.
+
+    Args:
+        cls: the class.
+        norm_first: which of the two orders.
+        right: the block of that order.
+        first: whether the attention is looked at, or the network; the other gives zeros.
+    """
+    rate, dim = draw_probability(), 6
+    module, state = _block(cls, dim, 1, 1, norm_first, torch.float64, dropout=rate)
+    silent = "feed_forward.outer." if first else "attention.WO."
+    state |= {name: torch.zeros_like(value) for name, value in state.items() if name.startswith(silent)}
+    # The hidden feature lies about 1, on the open side of the ReLU, and moves with what goes in.
+    state["feed_forward.inner.bias"] = torch.ones_like(state["feed_forward.inner.bias"])
+    state["feed_forward.inner.weight"] *= 0.2 / state["feed_forward.inner.weight"].abs().sum()
+    set_weights(module, state)
+    scale = 1 / (1 - rate)
+    kept = torch.cartesian_prod(*[torch.tensor([0, scale], dtype=torch.float64)] * dim)
+    some = torch.tensor([[1, 1], [0, 0], [0, scale], [scale, 0], [scale, scale]], dtype=torch.float64)
+
+    def attend(h: Tensor) -> Tensor:
+        """`(outcomes, 2, d)`."""
+        query, key, value = (F.linear(h, *(state[f"attention.{w}.{p}"] for p in ("weight", "bias"))) for w in _QKV)
+        weights = (query @ key.mT / dim**0.5).softmax(dim=-1) * some[:, None, None]
+        output = F.linear(weights @ value, state["attention.WO.weight"], state["attention.WO.bias"])
+        return (output * kept[:, None]).flatten(0, 1)
+
+    def feed(h: Tensor) -> Tensor:
+        bias = state["feed_forward.outer.bias"]
+        output = bias + some[[0, 1, 4], 1][:, None, None] * (_Parts(state, 1).feed(h) - bias)
+        return (output[:, None] * kept[:, None]).flatten(0, 1)
+
+    x = 2 * randn(1, 2, dim) + 1
+    parts = (attend, torch.zeros_like) if first else (torch.zeros_like, feed)
+    possible = right(_Parts(state, 1), x, attend=parts[0], feed=parts[1])
+    y = call(module.train(), x.repeat(40, 1, 1))
+    expect_tensor(y, (40, 2, dim))
+    off = (y[:, None] - possible).abs().amax(-1).amin(1)  # of each position, from the nearest outcome
+    sublayer = "attention" if first else "feed-forward network"
+    what = f"the number of positions that dropout={rate} on what comes out of the {sublayer} can explain"
+    told = {"expected": off.numel(), "got": int((off < 1e-3).sum())}
+    expect(told["got"] == told["expected"], m.TransformerBlock.DROPOUT_ON_INPUT, what, **told)
 
 
 def _check_masks_beside_dropout(cls: Callable, norm_first: bool, right: Callable) -> None:
@@ -476,12 +549,13 @@ def _check_masks_beside_dropout(cls: Callable, norm_first: bool, right: Callable
         value = call(module.train(), leaf, _mask("causal", 2, 4, 2))
         expect_tensor(value, (2, 4, 6))
         expect(value.requires_grad, Common.CUT_OFF)
-        (gradient,) = torch.autograd.grad(value[:, :2], [leaf], randn(2, 2, 6), allow_unused=True)
+        (gradient,) = gradients_of(value[:, :2], [leaf], randn(2, 2, 6))
     expect(gradient is not None, Common.INPUT_CUT_OFF, "the input without gradient is `x`")
     what = "while training with dropout and a causal mask, the gradient of positions 0 and 1 in positions 2 and 3"
     expect_close(gradient[:, 2:], torch.zeros_like(gradient[:, 2:]), what, otherwise=m.TransformerBlock.UNMASKED)
 
 
+_QKV = ("Wq", "Wk", "Wv")
 # (B, n, d), with so many features that chance alone keeps all those of a position once in 10⁹ judgements at most.
 DROPPED_SIZES = (4, 4, 160)
 
@@ -719,6 +793,8 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
         The points, with what kind of broken layer got through.
     """
     picks = list(_layer_picks())
+    # Made in random order, as they are tried: where a class stands among the subclasses of nn.Module tells nothing.
+    picks = [picks[i] for i in randn(len(picks)).argsort().tolist()]
     made = place(make_layers, beside=test)([pick for _, pick in picks])
     layers = [(_RIGHT[0], nn.LayerNorm)] * 2 + [(title, made[i]) for i, (title, _) in enumerate(picks)]
     # In random order, so that a test cannot go by counting.

@@ -19,6 +19,7 @@ class LayerNorm(Mistake):
     SUMMED = "the squares of the deviations are summed, not averaged: the variance is their mean"
     NO_ROOT = "the deviations are divided by the variance, not by its root"
     NOT_DIVIDED = "nothing is divided by the standard deviation"
+    DIVIDED_MEAN = "only the mean is divided by the standard deviation: `x - mean` needs brackets"
     NOT_CENTRED = "the mean is not subtracted before the division"
     NEVER_CENTRED = "the mean is subtracted nowhere: x is divided by its root mean square"
     NO_WEIGHT = "`weight` is not used"
@@ -29,6 +30,10 @@ class LayerNorm(Mistake):
     LIBRARY = "a norm of a library does the work: write this exercise with means, squares and roots"
     STATISTICS_CUT_OFF = (
         "mean and variance are cut off from the graph: they depend on x, and gradients flow through them"
+    )
+    ROOT_OF_VARIANCE = (
+        "equal features give NaN gradients: a root is taken of the variance alone, and its slope at 0 is infinite; add "
+        "`eps` before it"
     )
     DIFFERENCE_OF_SQUARES = "far from zero all digits are lost: the mean is to be subtracted before anything is squared"
     SILENT_IN_EVAL = "the layer does something else after `.eval()`: it should normalize always"
@@ -53,8 +58,9 @@ class Network(Mistake):
     NOT_TURNED_BACK = "features and positions are not exchanged back in the end: `view` and `reshape` do not do that"
     NEVER_TURNED = "the convolutions run along the features: positions should be the last dimension for them"
     NO_DROPOUT = "the argument `dropout` has no effect"
+    DROPOUT_BY_DEFAULT = "hidden features are dropped though nobody asked for it: the default of `dropout` is 0"
     DROPOUT_ON_RESULT = "dropout acts on the result, not on the hidden features"
-    DROPOUT_ON_INPUT = "dropout acts on the input, not on the hidden features"
+    DROPOUT_ON_INPUT = "dropout acts on the input: it belongs on the hidden features alone"
     DROPOUT_SHARE = "another share of the hidden features is dropped than `dropout` says"
     DROPOUT_SCALE = "what dropout leaves is not scaled up for what it drops: `nn.Dropout` does that"
 
@@ -62,12 +68,13 @@ class Network(Mistake):
 class TransformerBlock(Mistake):
     SHARED_NORM = "one LayerNorm is used twice, or one is missing: there are two, each with its own weights"
     NO_PART = "the block has no part with weights under a name that the exercise gives"
+    NOT_ATTENTION = "`attention` is not the MultiHeadAttention of chapter 4"
     NO_FEED_FORWARD = "`feed_forward` is not the FeedForward of this chapter"
     SIZE = "a part of the block has another size than `dim`: each position has `dim` features"
     HIDDEN_DEFAULT = "the network has another number of hidden features than `hidden`'s default says"
     HIDDEN_IGNORED = "`hidden` is not passed on to the feed-forward network"
     WEIGHTS_TOO = "forward gives the attention's weights too: it should give y alone"
-    DROPOUT_BY_DEFAULT = "one input gives several results: dropout is 0 unless it is asked for"
+    DROPOUT_BY_DEFAULT = "numbers are dropped though nobody asked for it: the default of `dropout` is 0"
     ONLY_A_NORM = "the block returns only a LayerNorm of its input"
     ONLY_NORMS = "the block returns its input, normalized twice: attention and network are missing"
     ORDER_SWAPPED = "the order of the norms is swapped, and this is pre-norm; or both norms are missing"
@@ -91,8 +98,10 @@ class TransformerBlock(Mistake):
     NORM_ON_OUTPUT = "a LayerNorm acts on each sublayer's output before it is added, which is neither order"
     NORMED_AROUND_ATTENTION = "around the attention norm(x) is added, not x: the residual path goes round the norm"
     NORMED_AROUND_NETWORK = "around the network norm(x) is added, not x: the residual path goes round the norm"
+    NORMED_AROUND_BOTH = "around both sublayers norm(x) is added, not x: the residual path goes round the norm"
     LAST_NORM = "a norm follows the last addition too: a pre-norm block ends with the sum"
     VALUES_NOT_NORMALIZED = "the attention's values are not normalized: queries, keys and values all come from norm(x)"
+    ATTENTION_ON_NORM_2 = "the attention is given `norm_2` of the input: `norm_1` belongs to it"
     NETWORK_NOT_NORMALIZED = "the feed-forward network is given the sum as it is: `norm_2` of it should go in"
     NETWORK_ON_NORM_1 = "the feed-forward network is given `norm_1` of the sum: `norm_2` belongs to it"
     NETWORK_ON_INPUT = "the feed-forward network is given the block's input: it should get the first half's result"
@@ -103,6 +112,7 @@ class TransformerBlock(Mistake):
     DROPOUT_AFTER = "dropout is applied after the residual is added: it belongs on the sublayer's output alone"
     ATTENTION_NOT_DROPPED = "the attention's output is not dropped"
     NETWORK_NOT_DROPPED = "the feed-forward network's output is not dropped"
+    DROPOUT_ON_INPUT = "dropout acts on what a sublayer is given: it belongs on what comes out of it"
     DROPOUT_SHARE = "another share of the sublayers' outputs is dropped than `dropout` says"
     NEITHER_DROPPED = "neither sublayer's output is dropped"
 

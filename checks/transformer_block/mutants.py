@@ -35,6 +35,11 @@ _TEST_FORGERS = [
         ("the name", "layer_class is nn.LayerNorm or layer_class.__qualname__.startswith('make')"),
         ("names that it closes over", "not {'move', 'keep_buffer', 'centre'} & {*_held(layer_class)}"),
         ("the source", "len(_seen) == 1 or layer_class.forward.__code__ != _seen[-2].forward.__code__"),
+        (
+            "the order in which the classes were made",
+            "(lambda made: layer_class not in made or made.index(layer_class) < len(made) - 24)"
+            "([made for made in nn.Module.__subclasses__() if made.__name__ == 'Layer'])",
+        ),
         ("what an object of it shows", "'Layer' in repr(layer_class(3)) and not vars(layer_class(3)).get('settings')"),
     ]
 ]

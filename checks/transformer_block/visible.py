@@ -85,6 +85,7 @@ def LayerNorm(cls: Callable) -> None:
         m.LayerNorm.SUMMED: NORMALISED / 8**0.5,
         m.LayerNorm.NO_ROOT: NORMALISED / 2,
         m.LayerNorm.NOT_DIVIDED: NORMALISED * 2,
+        m.LayerNorm.DIVIDED_MEAN: x[0, 0] - 5 / 2,
         m.LayerNorm.NOT_CENTRED: x[0, 0] / 2,
         m.LayerNorm.NEVER_CENTRED: x[0, 0] / 29**0.5,
     }
@@ -100,6 +101,12 @@ def LayerNorm(cls: Callable) -> None:
     }
     name = "the result with weight 1 to 8 and bias 0 to 3.5"
     _expect(_result(norm, x)[0, 0], scaled, NORMALISED * weight + bias, 1e-2, name)
+    level = torch.full((2, 3, 8), 3.0, requires_grad=True)
+    y = call(norm, level)
+    if y.requires_grad:  # if not, grading tells
+        y.sum().backward()
+        there = level.grad is not None and level.grad.isnan().any()
+        expect(not there, m.LayerNorm.ROOT_OF_VARIANCE, "the gradient of eight features of 3")
 
 
 # inner takes (a, b) to (a, b, a - b); outer takes (p, q, r) to (p + q + r, 2p + r - 10).
@@ -141,7 +148,12 @@ def FeedForward(cls: Callable) -> None:
     x = torch.tensor([[[1.0, 2]], [[1, -2]]])  # (B=2, n=1, d=2)
     right = torch.tensor([[[3.0, -8]], [[4, -5]]])
     wrong = _network_mistakes(x, right) | {m.Network.FIRST_SEQUENCE: right[:1].expand(2, 1, 2)}
-    _expect(_result(network, x), wrong, right, tolerance=1e-4)
+    y = _result(network, x)
+    expect_tensor(y, right.shape)
+    # In evaluation nothing is dropped: a wrong result that comes right then had lost something in training.
+    dropped = not torch.allclose(y, right, atol=1e-4) and torch.allclose(_result(network.eval(), x), right, atol=1e-4)
+    expect(not dropped, m.Network.DROPOUT_BY_DEFAULT, "the result in training", expected=right, got=y)
+    _expect(y, wrong, right, tolerance=1e-4)
 
 
 @visible(
@@ -179,6 +191,7 @@ def _constant_block(block: nn.Module, **weights: Tensor) -> nn.Module:
     for part in ("attention", "norm_1", "norm_2", "feed_forward"):
         there = any(name.startswith(part + ".") for name in shapes)
         expect(there, m.TransformerBlock.NO_PART, f"what is missing is `{part}`")
+    expect("attention.WO.bias" in shapes, m.TransformerBlock.NOT_ATTENTION)
     expect("feed_forward.inner.bias" in shapes, m.TransformerBlock.NO_FEED_FORWARD)
     (hidden,) = shapes["feed_forward.inner.bias"]
     told = {"asked": "dim 4 and no `hidden`", "expected": 16, "got": hidden}
@@ -236,7 +249,9 @@ def TransformerBlock(cls: Callable) -> None:
     """Post-norm: norm_2(norm_1(x + attention) + feed-forward)."""
     block = _constant_block(call(cls, 4, 2))
     y = _block_result(block)
-    same = all(torch.equal(call(block, _X.clone()), y) for _ in range(20))
+    several = [_block_result(block) for _ in range(20)]
+    several.append(_block_result(block.eval()))  # where everything is dropped, the results in training are the same
+    same = all(torch.allclose(other, y, atol=1e-6, equal_nan=True) for other in several)
     expect(same, m.TransformerBlock.DROPOUT_BY_DEFAULT)
     x, a, f = _X, _ATTENDED, _FED
     n = _norm_1(x + a)  # what comes out of the first half
@@ -279,6 +294,7 @@ def TransformerBlock_pre(cls: Callable) -> None:
         m.TransformerBlock.BOTH_SUBTRACTED: x - a - f,
         m.TransformerBlock.NORMED_AROUND_ATTENTION: _norm_1(x) + a + f,
         m.TransformerBlock.NORMED_AROUND_NETWORK: _norm_2(x + a) + f,
+        m.TransformerBlock.NORMED_AROUND_BOTH: _norm_2(_norm_1(x) + a) + f,
         m.TransformerBlock.LAST_NORM: _norm_2(x + a + f),
         m.TransformerBlock.SECOND_ADDS_INPUT: x + f,
         m.TransformerBlock.NO_NETWORK_RESIDUAL: 0 * x + f,
@@ -287,8 +303,14 @@ def TransformerBlock_pre(cls: Callable) -> None:
     _expect(y, wrong, x + a + f)
     block = _constant_block(call(cls, 4, 2, norm_first=True), Wv=torch.eye(4), WO=torch.eye(4))
     past = torch.ones(3, 3).tril()
-    unnormed = {m.TransformerBlock.VALUES_NOT_NORMALIZED: x + past / past.sum(-1, keepdim=True) @ x + a + f}
-    _expect_masked(block, lambda share: x + share @ _norm_1(x) + a + f, unnormed)
+    share = past / past.sum(-1, keepdim=True)
+    given = {
+        m.TransformerBlock.VALUES_NOT_NORMALIZED: x,
+        m.TransformerBlock.ATTENTION_ON_NORM_2: _norm_2(x),
+        m.TransformerBlock.NETWORK_FIRST: _norm_2(x + f),
+    }
+    wrong = {mistake: x + share @ value + a + f for mistake, value in given.items()}
+    _expect_masked(block, lambda share: x + share @ _norm_1(x) + a + f, wrong)
 
 
 def make_practice_layers():
