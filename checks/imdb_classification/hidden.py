@@ -39,6 +39,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
+from checks.chance import drawn_between
 from checks.formulas import feed_forward, layer_norm, linear, multi_head_attention
 from checks.imdb_classification import mistakes as m
 from checks.imdb_classification.visible import expect_pair, expect_triple
@@ -138,17 +139,20 @@ def _classify(
     scale: float = 1.0,
     pre: bool = True,
     used: int | None = None,
+    normed: str = "last",
+    twice: str = "",
     dropped: tuple[str, ...] = (),
 ) -> Tensor:
     """The classifier from the formula, with a switch for each mistake."""
     mask = tokens != pad_id
     x = scale * state["embedding.weight"][tokens]
     place_vectors = state["positions.weight"][: tokens.shape[1]]
-    x = x + {"add": place_vectors, "none": 0.0}[positions]
+    x = (2 if twice == "positions" else 1) * x + {"add": place_vectors, "none": 0.0}[positions]
+    x = layer_norm(state, "norm", x) if normed == "first" else x
     if "positions" in dropped:
         x = torch.zeros_like(x)
     for i in range(depth if used is None else used):
-        name = f"blocks.{i}"
+        name, before = f"blocks.{i}", x
 
         def attend(x: Tensor, name: str = name) -> Tensor:
             allowed = mask.unsqueeze(1)
@@ -167,8 +171,11 @@ def _classify(
         else:
             x = layer_norm(state, f"{name}.norm_1", x + attend(x))
             x = layer_norm(state, f"{name}.norm_2", x + feed(x))
+        x = x + before if twice == "blocks" else x
+        x = layer_norm(state, "norm", x) if normed == "between" else x
     kept = mask.unsqueeze(-1)
-    mean = (layer_norm(state, "norm", x) * kept).sum(1) / kept.sum(1).clamp(min=1)
+    x = layer_norm(state, "norm", x) if normed == "last" else x
+    mean = (x * kept).sum(1) / kept.sum(1).clamp(min=1)
     return linear(state, "classes", mean).log_softmax(-1)
 
 
@@ -179,6 +186,10 @@ def _classifier_mistakes(dim: int, pad_id: int) -> dict[Mistake, dict[str, Any]]
         m.TransformerClassifier.POST_NORM: {"pre": False},
         m.TransformerClassifier.BLOCKS_UNUSED: {"used": 0},
         m.TransformerClassifier.FIRST_BLOCK_ONLY: {"used": 1},
+        m.TransformerClassifier.NORM_BETWEEN: {"normed": "between"},
+        m.TransformerClassifier.NORM_FIRST: {"normed": "first"},
+        m.TransformerClassifier.ADDED_TWICE: {"twice": "blocks"},
+        m.TransformerClassifier.POSITIONS_TWICE: {"twice": "positions"},
     }
     if pad_id != 1:
         mistakes[m.TransformerClassifier.PAD_ID_IGNORED] = {"pad_id": 1}
@@ -229,7 +240,7 @@ def check_classifier(cls: Callable) -> None:
             right = _classify(state, tokens, heads, depth, pad_id)
             about = f"the result for tokens of shape {tuple(tokens.shape)}, pad_id={pad_id}, depth={depth}"
             expect_close(value, right, about, mistakes, torch.float64, tolerance=_FLOAT32)
-        _check_padding(module, sizes, pad_id)
+        _check_padding(module, state, sizes, pad_id)
         too_long = _tokens(2, max_len + 1, num_tokens, pad_id)
         expect_raises(
             ValueError, partial(module, too_long), f"a sequence of {max_len + 1} tokens for max_len={max_len}"
@@ -238,7 +249,7 @@ def check_classifier(cls: Callable) -> None:
     _check_classifier_gradients(cls)
 
 
-def _check_padding(module: nn.Module, sizes: tuple, pad_id: int) -> None:
+def _check_padding(module: nn.Module, state: State, sizes: tuple, pad_id: int) -> None:
     num_tokens, max_len = sizes[0], sizes[-1]
     tokens = _tokens(1, max_len - 2, num_tokens, pad_id)
     padded = F.pad(tokens, (0, 2), value=pad_id)
@@ -250,7 +261,11 @@ def _check_padding(module: nn.Module, sizes: tuple, pad_id: int) -> None:
     )
     alone = call(module, torch.full((2, 3), pad_id))
     expect_tensor(alone, (2, sizes[1]))
-    expect(alone.isfinite().all(), Common.NAN, "the result for a sequence of nothing but padding")
+    what = "the result for a sequence of nothing but padding"
+    expect(alone.isfinite().all(), Common.NAN, what)
+    right = state["classes.bias"].log_softmax(-1).expand(2, -1)
+    wrong = {m.TransformerClassifier.CLASSES_FIRST: lambda: torch.zeros_like(right).log_softmax(-1)}
+    expect_close(alone, right, what, wrong, torch.float64, tolerance=_FLOAT32)
 
 
 def _check_classifier_dropout(cls: Callable) -> None:
@@ -269,6 +284,7 @@ def _check_classifier_dropout(cls: Callable) -> None:
             m.TransformerClassifier.NO_DROPOUT: right,
             m.TransformerClassifier.NO_DROPOUT_ON_POSITIONS: lambda: right(dropped=("blocks",)),
             m.TransformerClassifier.NO_DROPOUT_IN_BLOCKS: lambda: right(dropped=("positions",)),
+            m.TransformerClassifier.MORE_DROPOUT: lambda: state["classes.bias"].log_softmax(-1).expand(3, -1),
         },
         tolerance=_FLOAT32,
     )
@@ -298,8 +314,10 @@ def _check_classifier_gradients(cls: Callable) -> None:
 
 def _accuracy_mistakes(scores: Tensor, labels: Tensor) -> dict[Mistake, Callable[[], float]]:
     right = (scores.argmax(-1) == labels).double()
+    powers = (scores.exp().argmax(-1) == labels).double()
     one = (scores[:, 1:2].exp() > 0.5).squeeze(-1).long()
     return {
+        m.accuracy.EXPONENTIALS: lambda: powers.mean().item(),
         m.accuracy.ABOVE_ONE_HALF: lambda: (one == labels).double().mean().item(),
         m.accuracy.NUMBER_OF_CLASSES: lambda: right.sum().item() / scores.shape[1],
     }
@@ -331,7 +349,7 @@ def check_accuracy(function: Callable) -> None:
                     value = call(function, given, labels)
                 hits = [int(row.index(max(row)) == y) for row, y in zip(given.tolist(), labels.tolist(), strict=True)]
                 name = f"the accuracy of {batch} examples with {classes} classes"
-                likely = _accuracy_mistakes(given.double(), labels) if classes < 30 and not shift else {}
+                likely = _accuracy_mistakes(given, labels) if classes < 30 else {}
                 expect_number(value, sum(hits) / batch, name, likely)
     scores, _ = _examples(7, 3)
     right, wrong = scores.argmax(-1), scores.argmin(-1)
@@ -432,9 +450,24 @@ def make_model(table, dropout, slope):
     return Toy()
 
 
-def make_optimizer(model, rate, momentum):
-    """Gradient descent, with or without momentum."""
-    return torch.optim.SGD(model.parameters(), lr=rate, momentum=momentum)
+def make_optimizer(model, rate, momentum, stretch=1.0):
+    """Gradient descent, with or without momentum, in steps so many times as long as the rate says."""
+
+    class Stretched(torch.optim.SGD):
+        def step(self, closure=None):
+            rates = [group["lr"] for group in self.param_groups]
+            for group in self.param_groups:
+                group["lr"] *= stretch
+            super().step(closure)
+            for group, before in zip(self.param_groups, rates, strict=True):
+                group["lr"] = before
+
+    return (torch.optim.SGD if stretch == 1 else Stretched)(model.parameters(), lr=rate, momentum=momentum)
+
+
+def steps_of(scheduler):
+    """How many steps a scheduler has taken."""
+    return scheduler.last_epoch
 
 
 def make_scheduler(optimizer, factors):
@@ -522,6 +555,7 @@ def check_train_epoch(function: Callable) -> None:
         for dtype in (torch.float64, torch.float32):
             _check_training(function, *how, dtype, _batches())
     _check_training(function, rate / 9, True, norm, momentum, torch.float64, _batches(100, 300))  # an epoch is long
+    _check_two_epochs(function)
     for limit in randint(3, 60, (3,)).tolist():  # large gradients, of one step, so that no rounding grows
         one = [(randint(0, 5, (6, 3)), randint(0, 3, (6,)))]
         _check_training(function, rate / limit, False, float(limit), 0.0, torch.float64, one, 40.0 * limit)
@@ -566,10 +600,25 @@ def _check_training(
     expect_close(after["table"].detach(), right[0][0], what, wrong, tolerance=1e-4, otherwise=otherwise)
     expect_close(after["bias"].detach(), right[0][1], what, tolerance=1e-4, otherwise=otherwise)
     _expect_results(result, name, right)
+    if scheduler is not None:
+        told = {"expected": len(batches), "got": place(steps_of, beside=function)(scheduler)}
+        expect(told["got"] == len(batches), m.train_epoch.SCHEDULER, f"{name}: the number of its steps", **told)
     awake = sum(training and recording for training, recording in model.modes)
     told = {"expected": len(batches), "got": awake}
     what = "the batches for which the parts of a model are in training mode, which came in evaluation mode,"
     expect(awake >= len(batches), m.train_epoch.NOT_TRAINING, what, **told)
+
+
+def _check_two_epochs(function: Callable) -> None:
+    """With one optimizer, which keeps its momentum, and makes of its rate what it will."""
+    stretch, momentum, table = drawn_between(0.3, 0.6), drawn_between(0.2, 0.5), randn(5, 3)
+    model, batches = _toy(function, table), _batches()
+    optimizer = place(make_optimizer, beside=function)(model, 0.3, momentum, stretch)
+    for _ in range(2):
+        call(function, model, place(make_stream, beside=function)(batches), optimizer, max_norm=100.0)
+    (right, _), _, _ = _simulate(table, batches * 2, 0.3 * stretch, (), 100.0, momentum)
+    what, mistake = "the weights after two epochs with one optimizer", m.train_epoch.OTHER_OPTIMIZER
+    expect_close(dict(model.named_parameters())["table"].detach(), right, what, tolerance=1e-4, otherwise=mistake)
 
 
 def check_evaluate(function: Callable) -> None:
@@ -597,6 +646,7 @@ _BOTH, _FIRST_ALONE, _SECOND_ALONE = 0.45, 0.15, 0.05  # of all examples; neithe
 # Standard deviations: chance alone goes beyond them once in 10¹⁰ checks.
 LUCK = 7.5
 ENDS_OF, DRAWS = 601, 16_000  # examples and samples of the check of both ends
+DRAWS_OF_A_WORSE = 6000  # and samples where b is the better one
 FEW_EXAMPLES, DRAWS_OF_FEW, TENTHS = 10, 10_000, 3  # and of that with ten; the high end is so many tenths
 TIMES = 12  # draws that decide whether two generators give the same
 TURNS, DRAWS_OF_TURN = ((11, 40), (41, 400), (1001, 4000), (8001, 30_000)), 60
@@ -632,6 +682,7 @@ def check_paired_bootstrap(function: Callable) -> None:
     _check_both_ends(function)
     _check_bootstrap_of_few(function)
     _check_whose_turn(function)
+    _check_ends_of_a_worse_one(function)
     one = torch.tensor([True])
     single = _call_bootstrap(function, one, ~one, 50, 0)
     expect(single == (1.0, 1.0, 1.0), Unexplained.VALUES, "of one example", expected="1, 1 and 1", got=single)
@@ -687,6 +738,22 @@ def _check_both_ends(function: Callable) -> None:
         "got": f"{low:.4f} to {high:.4f}",
     }
     complain(next(iter(fits), Unexplained.VALUES), "the interval", **told)
+
+
+def _check_ends_of_a_worse_one(function: Callable) -> None:
+    """Both ends again for other numbers of examples, and where b is the better one."""
+    for count in (int(randint(300, 580, ())), int(randint(700, 1500, ()))):
+        # They disagree often, so that the difference in a draw takes many values.
+        place_of = randn(count).argsort()
+        a, b = place_of < round(0.35 * count), place_of >= round(0.45 * count)
+        difference, low, high = _call_bootstrap(function, a, b, DRAWS_OF_A_WORSE, int(randint(0, 1000, ())))
+        gap = a.double() - b.double()
+        what = f"of {count} examples, of which b gets more right,"
+        expect_number(difference, float(gap.mean()), f"{what} the difference")
+        for end, share, name in ((low, 0.025, "low"), (high, 0.975, "high")):
+            least, most = _ends_of(gap, share, DRAWS_OF_A_WORSE)
+            told = {"expected": f"from {least:.4f} to {most:.4f}", "got": f"{end:.4f}"}
+            expect(least - 1e-6 <= end <= most + 1e-6, Unexplained.NUMBER, f"{what} the {name} end", **told)
 
 
 def _ends_of(gap: Tensor, share: float, samples: int) -> tuple[float, float]:

@@ -51,6 +51,13 @@ class TransformerClassifier(Mistake):
     LAST_POSITION = "only the last position is read, not the mean of all"
     NORM_UNUSED = "`norm` is not used: it acts on each position, before the mean"
     NORM_AFTER_MEAN = "`norm` comes after the mean: it acts on each position, before they are averaged"
+    NORM_BETWEEN = "`norm` acts behind each block, inside the loop: it comes once, after the last block"
+    NORM_FIRST = "`norm` comes before the blocks: it comes after the last one"
+    ADDED_TWICE = "`x` is added to what a block returns: a block adds it by itself, `x = block(x, mask)`"
+    POSITIONS_TWICE = "the vectors are added to what `positions` returns, which holds them: `x = self.positions(x)`"
+    CLASSES_FIRST = (
+        "`classes` comes before the mean, so that a sequence of nothing but padding loses its bias: average first"
+    )
     ATTENDS_TO_PADDING = (
         "padding behind a sequence changes its result, so that words attend to padding: the blocks do not get the "
         "mask, or it is turned round"
@@ -60,6 +67,7 @@ class TransformerClassifier(Mistake):
     POST_NORM = "the blocks are post-norm: pass norm_first=True"
     BLOCKS_UNUSED = "the blocks are not used"
     FIRST_BLOCK_ONLY = "only the first block is used: each one reads what the one before returned"
+    MORE_DROPOUT = "a dropout too many comes before `classes`: only `positions` and the blocks have one"
     NO_DROPOUT = "`dropout` has no effect: pass it to `positions` and to the blocks"
     NO_DROPOUT_ON_POSITIONS = "`dropout` is not passed to `positions`"
     NO_DROPOUT_IN_BLOCKS = "`dropout` is not passed to the blocks"
@@ -71,7 +79,9 @@ class accuracy(Mistake):
     WRONG_ANSWERS = "this is the fraction of wrong answers"
     OVER_EXAMPLES = "the maximum is taken over the examples, not over the classes: use dimension -1"
     MEAN_PROBABILITY = "this is the mean probability of the right class: only the most likely class is asked for"
-    ZERO = "integer division gives 0, or the least likely class is taken"
+    ZERO = "no answer counts as right: is it integer division, the least likely class, or scores compared with labels?"
+    OF_ALL = "the maximum is taken over all examples together: each has a most likely class, so use dimension -1"
+    EXPONENTIALS = "an exponential of large scores is infinite, and of small ones 0: the largest score says the class"
     FIRST_EXAMPLE = "only the first example is counted"
     NUMBER_OF_CLASSES = "the sum is divided by the number of classes"
     ABOVE_ONE_HALF = "class 1 is taken where its probability is above one half, whatever the others have"
@@ -131,6 +141,7 @@ class train_epoch(Mistake):
     )
     AFTER_THE_STEP = "the loss is measured after the step: use the one that was trained on"
     OTHER_OPTIMIZER = "it is not `optimizer` that takes each step, once for each batch: call `optimizer.step()`"
+    PROBABILITIES = "the loss is not that of log-probabilities: `F.nll_loss` takes them as the model returns them"
     NOT_CLIPPED = "the gradients are not clipped before the step, or the argument `max_norm` is ignored"
     CLIPPED_BY_VALUE = "each number of the gradient is clipped, not its norm: use `nn.utils.clip_grad_norm_`"
     SCHEDULER = "the scheduler is not stepped after each step of the optimizer"
@@ -145,6 +156,10 @@ class evaluate(Mistake):
     MODE = "the model is in another mode than before: put back the mode that you found, of all its parts"
     PARAMETERS = "the parameters have changed: measuring must not train"
     GRADIENTS = "the gradients have changed: no `backward` and no `zero_grad` while measuring"
+    LEFT_OFF = (
+        "torch records no graph any more after the call, so that no model can train: `with torch.no_grad():` ends by "
+        "itself"
+    )
     GRAPH = "a graph is recorded for gradients that nobody wants, which costs memory: work inside `torch.no_grad()`"
 
 
@@ -162,6 +177,10 @@ class paired_bootstrap(Mistake):
     PERMUTED = (
         "the interval lies around 0: the answers are exchanged between the two models at random, as a permutation test "
         "does, which asks another question; draw examples, and leave each answer to its model"
+    )
+    MOVED = (
+        "the draws are turned round, or moved so that they lie around 0: the ends are percentiles of the draws' own "
+        "differences"
     )
     SAMPLES_IGNORED = "`samples` is ignored: of one sample both percentiles are that sample's difference"
     NO_WIDTH = "the interval has no width: draw the examples with replacement, as many as there are"

@@ -71,7 +71,7 @@ def masked_mean(masked_mean: Callable) -> None:
 )
 def TransformerClassifier(TransformerClassifier: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
-    model = TransformerClassifier(6, 2, dim=2, heads=1, depth=2, max_len=5)
+    model = call(TransformerClassifier, 6, 2, dim=2, heads=1, depth=2, max_len=5)
     weights = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
     for part in ("embedding", "positions", "blocks.0", "blocks.1", "norm", "classes"):
         there = any(name.startswith(part + ".") for name in weights)
@@ -131,22 +131,24 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
         expect_close(padded, alone.detach(), what, tolerance=1e-5, otherwise=mistake)
 
 
-@visible("three right answers of four", graded="other cases, sizes of 1, large numbers and inputs unchanged")
+@visible("three right answers of five", graded="other cases, sizes of 1, large numbers and inputs unchanged")
 def accuracy(accuracy: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
-    counts = torch.tensor([[1.0, 1, 8, 1], [7, 2, 1, 1], [3, 4, 3, 1], [5, 3, 2, 1]])
-    labels = torch.tensor([2, 0, 0, 0])  # right, right, wrong, right
+    # Each common mistake gives another share: what is largest in a column, or of all, is where it tells them apart.
+    counts = torch.tensor([[1.0, 4, 10, 2, 1], [6, 2, 5, 1, 4], [7, 1, 1, 1, 8], [6, 1, 5, 1, 5], [4, 3, 6, 1, 4]])
+    labels = torch.tensor([2, 0, 0, 0, 1])  # right, right, wrong, right, wrong
     wrong = {
         m.accuracy.COUNTED: 3,
-        m.accuracy.PERCENTAGE: 75,
-        m.accuracy.WRONG_ANSWERS: 0.25,
-        m.accuracy.OVER_EXAMPLES: 0.5,
-        m.accuracy.MEAN_PROBABILITY: 23 / 44,
+        m.accuracy.PERCENTAGE: 60,
+        m.accuracy.WRONG_ANSWERS: 0.4,
+        m.accuracy.OVER_EXAMPLES: 0.8,
+        m.accuracy.OF_ALL: 0.2,
+        m.accuracy.MEAN_PROBABILITY: 32 / 90,
         m.accuracy.ZERO: 0,
         m.accuracy.FIRST_EXAMPLE: 1,
     }
-    value = call(accuracy, (counts / 11).log(), labels)
-    expect_number(value, 0.75, "the accuracy of three right answers among four", given(wrong))
+    value = call(accuracy, (counts / 18).log(), labels)
+    expect_number(value, 0.6, "the accuracy of three right answers among five", given(wrong))
 
 
 @visible("a mean weighted by counts, asked for twice, and that the mean of nothing is an error", graded="other cases")
@@ -200,11 +202,12 @@ def warmup_factor(warmup_factor: Callable) -> None:
         m.warmup_factor.TURNED_ROUND: (1, 1 / 3),
         m.warmup_factor.FALLING: (0.7, 0),
     }
+    further = ((m.warmup_factor.ONE_AHEAD, (4 / 11, 1)), (m.warmup_factor.ONE_BEHIND, (2 / 9, 1)))  # of another divisor
     seen = {"expected": "0.3 and 1", "got": f"{found[3]:.6g} and {found[30]:.6g}"}
-    for mistake, (during, after) in wrong.items():
+    for mistake, (during, after) in (*wrong.items(), *further):
         made = abs(found[3] - during) + abs(found[30] - after) < 1e-6
         expect(not made, mistake, "the factors of steps 3 and 30 of a warm-up of 10", **seen)
-    falls = abs(found[3] - 0.3) < 1e-6 and found[30] < 1 - 1e-6
+    falls = found[3] < found[10] and found[30] < found[10] - 1e-6
     expect(not falls, m.warmup_factor.FALLS_AFTERWARDS, "the factor of step 30 of a warm-up of 10", got=found[30])
     for step, right in steps.items():
         expect_number(found[step], right, f"the factor of step {step} of a warm-up of 10")
@@ -262,6 +265,7 @@ def train_epoch(train_epoch: Callable) -> None:
         m.train_epoch.ASCENT: (-0.025, -0.025),
         m.train_epoch.SUMMED: (0.025, 0.05),
         m.train_epoch.FIRST_BATCH: (0.025, 0),
+        m.train_epoch.PROBABILITIES: (0.0125, 0.0125),
     }
     what = "by how much the two batches move their rows"
     _expect_moved(model, (0.025, 0.025), steps, what)
@@ -308,6 +312,15 @@ def make_model_of_evaluate():
     return Model()
 
 
+def records_after(function, model, batches):
+    """Whether torch still records a graph after a call."""
+    torch.set_grad_enabled(True)
+    function(model, batches)
+    records = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    return records
+
+
 @visible("two batches by hand, nothing trained, and the mode as it was", graded="other cases and no graph")
 def evaluate(evaluate: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
@@ -322,6 +335,7 @@ def evaluate(evaluate: Callable) -> None:
     loss, hits = expect_pair(call(evaluate, model, batches), "evaluate")
     # Two examples lose log(1 + e^2) = 2.1269 each, two lose log(1 + e^-2) = 0.1269.
     wrong = {m.evaluate.TRAINING: 0.693147, m.train_epoch.EXCHANGED: 0.5, m.train_epoch.SUMMED: 2.317320}
+    wrong[m.train_epoch.PROBABILITIES] = -0.5
     measured = {m.train_epoch.OVER_BATCHES: 1 / 3, m.train_epoch.LAST_BATCH: 2 / 3, m.evaluate.PERCENTAGE: 50}
     for mistake, value in wrong.items():
         expect(abs(loss - value) > 1e-4, mistake, "the loss of four examples", expected=1.126928, got=loss)
@@ -333,6 +347,7 @@ def evaluate(evaluate: Callable) -> None:
     model.eval()
     call(evaluate, model, batches)
     expect(not model.training, m.evaluate.MODE, "afterwards", expected="in evaluation mode", got="training mode")
+    expect(place(records_after, beside=evaluate)(evaluate, model, batches), m.evaluate.LEFT_OFF)
 
 
 @visible(
@@ -356,7 +371,11 @@ def paired_bootstrap(paired_bootstrap: Callable) -> None:
     eighths = all(abs(8 * end - round(8 * end)) < 1e-3 for end in (low, high))
     if abs(low + high - 2 * difference) < 1 / 50 and not eighths:
         below = m.paired_bootstrap.STANDARD_ERROR
+    if abs(low + 1 / 8) < 1e-6 and abs(high - 1 / 4) < 1e-6:  # the right ends, 0 and 3/8, mirrored or moved by 1/8
+        below = m.paired_bootstrap.MOVED
     expect(low > -1e-6, below, interval, expected="at 0 or above")
+    expect(low != high, m.paired_bootstrap.NO_WIDTH, interval)
+    expect(high < 1, m.paired_bootstrap.OTHER_COUNT, interval)  # the same example eight times
     same = call(paired_bootstrap, b.clone(), b.clone(), generator=torch.Generator().manual_seed(0))
     apart = max(map(abs, same)) < 1e-9
     expect(apart, m.paired_bootstrap.NOT_PAIRED, "for two models with the same answers the result", got=same)
