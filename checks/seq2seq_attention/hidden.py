@@ -172,10 +172,35 @@ def _expect_encoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     _, hidden = several(call(module, tokens, lengths), 2)
     expect_close(hidden, right[1], "the first state", asked="dropout 0.5, in evaluation")
 
+    module, state = build(lambda: cls(9, 1, 3, 5, 0.5), encoder_shapes(9, 1, 3, 5))
+    tokens, lengths = randint(0, 9, (60, 1)), torch.ones(60, dtype=torch.long)
+    outputs, _ = several(call(module, tokens, lengths), 2)
+    _expect_dropped_once(
+        outputs[:, 0],
+        lambda scale: _encode(_scaled(state, scale), tokens, lengths)[0][:, 0],
+        m.GRUEncoder.DROPOUT_TWICE,
+    )
+    tokens, lengths = _sentences(sizes[0], 3, 5)
+
     def make(rate: float) -> nn.Module:
         return build(lambda: cls(*sizes, rate), encoder_shapes(*sizes))[0]
 
     expect_dropout_anew(make, [tokens[1:2].repeat(8, 1), torch.full((8,), tokens.shape[1])])
+
+
+def _scaled(state: State, scale: float) -> State:
+    """Weights whose token vectors are so many times as large."""
+    return {**state, "embedding.weight": state["embedding.weight"] * scale}
+
+
+def _expect_dropped_once(results: Tensor, right: Callable[[float], Tensor], mistake: Mistake) -> None:
+    """With a dropout of 1/2 a token vector of one number is zero, or twice as large, wherever it is used."""
+    asked = "dropout 0.5, while training, token vectors of one number"
+    expect_tensor(results, right(0.0).shape, name="the result", asked=asked)
+    either = torch.stack([right(0.0), right(2.0)])
+    nearest_one = (results - either).abs().amax(-1).amin(0)
+    told = {"expected": "each vector 0 or twice as large", "got": "others"}
+    expect(bool(nearest_one.max() < 1e-8), mistake, "the results", asked=asked, **told)
 
 
 # ---- AdditiveAttention
@@ -285,8 +310,8 @@ def make_attention():
     """A simpler attention, without parameters."""
 
     class Attention(nn.Module):
-        def forward(self, hidden, outputs, mask):
-            scores = outputs.mean(-1) * hidden.sum(-1, keepdim=True)
+        def forward(self, hidden, encoder_outputs, mask):
+            scores = encoder_outputs.mean(-1) * hidden.sum(-1, keepdim=True)
             return scores.masked_fill(~mask, -1e30).softmax(-1)  # equal weights where nothing is real
 
     return Attention()
@@ -399,6 +424,16 @@ def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     module, state = _decoder(cls, sizes, 0.5)
     right = _step(state, weights, token, before, outputs)
     expect_same_in_eval(module, list(inputs.values()), "GRUDecoder", right[0])
+    single = (sizes[0], 1, *sizes[2:])
+    module, state = _decoder(cls, single, 0.5)
+    inputs = _decoder_inputs(single, 60, 4)
+    token, before, outputs, mask = inputs.values()
+    weights = _weigh(before, outputs, mask)
+    _expect_dropped_once(
+        torch.cat(several(call(module, *inputs.values()), 3)[:2], -1),
+        lambda scale: torch.cat(_step(_scaled(state, scale), weights, token, before, outputs), -1),
+        m.GRUDecoder.VECTOR_DRAWN_TWICE,
+    )
     many = [value[:1].repeat(40, *[1] * (value.dim() - 1)) for value in inputs.values()]
     expect_dropout_anew(lambda rate: _decoder(cls, sizes, rate)[0], many)
 
@@ -443,10 +478,10 @@ def make_decoder(attention, vocab, embed, source, hidden):
         def forget(self):
             self.fed = self.embedding.fed = []
 
-        def forward(self, token, hidden, outputs, mask):
+        def forward(self, token, hidden, encoder_outputs, mask):
             vector = self.embedding(token)
-            weights = self.attention(hidden, outputs, mask)
-            context = torch.einsum("bm,bmd->bd", weights, outputs)
+            weights = self.attention(hidden, encoder_outputs, mask)
+            context = torch.einsum("bm,bmd->bd", weights, encoder_outputs)
             hidden = self.gru(torch.cat([vector, context], 1), hidden)
             return self.fc(torch.cat([hidden, context, vector], 1)), hidden, weights
 
@@ -512,9 +547,12 @@ def check_seq2seq(cls: Callable) -> None:
     model = _model(cls)
     state = _weights_for(model, _MODEL_SHAPES)
     problem = dict(zip(("source", "lengths", "target"), _problem(3, 5, 4), strict=True))
-    expect_parameter_gradients(
-        _Forced(model), lambda s, *inputs: _translate(s, *inputs, truth=True), state, list(problem.values())
-    )
+    given = list(problem.values())
+    expect_parameter_gradients(_Forced(model), partial(_translate, truth=True), state, given)
+    # One token is by far the likeliest, so that no rounding makes another one its best guess.
+    likely = _weights_for(model, _MODEL_SHAPES, _OWN[:1])
+    expect_parameter_gradients(_Forced(model, truth=False), partial(_translate, truth=False), likely, given)
+    set_weights(model, state)
     _expect_written(partial(call, model.eval()), partial(_translate, state), problem)
     expect_device(model.to("meta"), problem | {"teacher_forcing": 1.0}, chance=True)
 
@@ -531,20 +569,21 @@ def _expect_written(write: Callable, oracle: Callable[..., Tensor], inputs: Mapp
             again = write(*inputs.values(), teacher_forcing=0.0)
             expect_tensor(again, logits.shape, logits.dtype, "the logits", told)
             expect(torch.equal(again, logits), m.Seq2Seq.SAMPLED, "two runs", asked=told, got="different logits")
-        expect_close(logits, oracle(*inputs.values(), truth=truth), "the logits", asked=told)
+        expect_close(logits, oracle(*inputs.values(), truth=truth), "the logits", None, torch.float64, asked=told)
 
 
 class _Forced:
-    """A model that is always fed the true token."""
+    """A model that is always fed the true token, or always its own."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, truth: bool = True) -> None:
+        self._share = float(truth)
         self.zero_grad, self.named_parameters = model.zero_grad, model.named_parameters
         self.train, self.training = model.train, model.training
         self.to, self.load_state_dict = model.to, model.load_state_dict
         self._model = model
 
     def __call__(self, *inputs: Tensor) -> Tensor:
-        return self._model(*inputs, teacher_forcing=1.0)
+        return self._model(*inputs, teacher_forcing=self._share)
 
 
 def _model(cls: Callable) -> nn.Module:
@@ -619,7 +658,7 @@ def _expect_choices(fed: Callable[[Tensor, float | None, int | None], Tensor], t
     A right answer is turned down less than once in a million runs: of some fifteen counts each is outside its bounds
     with a probability of 2 · FALSE, and of some two thousand stretches each agrees with another once in 10^12.
     """
-    often = None, drawn_between(0.3, 0.7), drawn_between(0.08, 0.1), drawn_between(0.8, 0.9)
+    often = None, drawn_between(0.3, 0.7), drawn_between(0.04, 0.06), 1 - drawn_between(0.04, 0.06)
     for probability in often if training else often[1:2]:
         own = _own_tokens(fed, target, probability)
         wanted = 0.5 if probability is None else probability
@@ -627,12 +666,25 @@ def _expect_choices(fed: Callable[[Tensor, float | None, int | None], Tensor], t
         truths = int((~own[:, 0]).sum())  # one choice may serve all sentences
         told = {"asked": asked, "expected": wanted, "got": truths / len(own)}
         what = "the share of steps with the true token"
-        expect(0 < truths < len(own), m.Seq2Seq.CHOSEN_ONCE, what, **told)
+        same = m.Seq2Seq.CHOSEN_ONCE if training else m.Seq2Seq.MODE_DECIDES
+        expect(0 < truths < len(own), same, what, **told)
         lags = range(1, len(own) - stretch(truths / len(own)))  # of the share that was chosen; what it is comes next
         lag = next((k for k in lags if torch.equal(own[k:], own[:-k])), 0)
         expect(lag == 0, m.Seq2Seq.REPEATS, "the choices", asked=asked, got=f"the same every {lag} steps")
         low, high = likely_counts(len(own), wanted)
         expect(low <= truths <= high, m.Seq2Seq.OTHER_SHARE, what, **told)
+        _expect_unlike_the_one_before(own[:, 0], asked)
+
+
+def _expect_unlike_the_one_before(own: Tensor, asked: str) -> None:
+    """A choice is like the one before as often as chance makes it, in pairs of which no two share a choice."""
+    share = own.double().mean().item()
+    for first in (0, 1):
+        one, other = own[first : first + (len(own) - first) // 2 * 2].view(-1, 2).unbind(1)
+        alike, chance = int((one == other).sum()), share**2 + (1 - share) ** 2
+        low, high = likely_counts(len(one), chance)
+        told = {"asked": asked, "expected": f"about {chance:.2f}", "got": f"{alike / len(one):.2f}"}
+        expect(low <= alike <= high, m.Seq2Seq.STICKS, "the share of choices that are like the one before", **told)
 
 
 def _own_tokens(
@@ -655,6 +707,9 @@ def _expect_choices_in_short_targets(fed: Callable[[Tensor, float | None, int | 
     short, probability = target[:, : drawn(6, 12)], drawn_between(0.4, 0.6)
     own = torch.stack([_own_tokens(fed, short, probability)[:, 0] for _ in range(_SHORT_CALLS)])
     asked = f"{_SHORT_CALLS} times target {tuple(short.shape)} and teacher_forcing {probability}"
+    fixed = [step for step in range(own.shape[1]) if not 0 < int(own[:, step].sum()) < len(own)]
+    what = f"step {fixed[0] + 1} of {own.shape[1]}" if fixed else ""
+    expect(not fixed, m.Seq2Seq.NO_CHOICE, what, asked=asked, got="the same choice each time")
     alike = len(own.T.unique(dim=0)) < own.shape[1]
     expect(not alike, m.Seq2Seq.CHOSEN_ONCE, "two steps that choose alike each time", asked=asked)
 

@@ -21,7 +21,11 @@ class GRUEncoder(Mistake):
         "the outputs are only as long as the longest sentence: give `pad_packed_sequence` a `total_length`"
     )
     TOKEN_LOST = "the lengths are off by one: each sentence loses its last token"
-    FIRST_LENGTH = "the length of the first sentence is used for all"
+    FIRST_LENGTH = "the length of one sentence is used for all"
+    STAY_SORTED = (
+        "the sentences come back sorted by length: put them back into their order, or leave the sorting to "
+        "`enforce_sorted=False`"
+    )
     PADDING_BY_NUMBER = "padding is told by its token number: what is real, `lengths` says"
     PACKED_TIME_FIRST = "batch and positions are exchanged: `pack_padded_sequence` needs `batch_first=True`"
     UNPACKED_TIME_FIRST = "batch and positions are exchanged: `pad_packed_sequence` needs `batch_first=True` too"
@@ -46,6 +50,7 @@ class GRUEncoder(Mistake):
     DIMENSION_TOO_MANY = "there is one dimension too many: the decoder wants (B, decoder_hidden)"
     NO_DROPOUT = "`dropout` has no effect: the token vectors should pass through it"
     DROPOUT_ON_OUTPUTS = "the dropout acts on the outputs: it belongs on the token vectors"
+    DROPOUT_TWICE = "the token vectors go through the dropout twice: once is enough"
     PADDING_ROW = "`embedding` has a `padding_idx`, so that one vector never learns: a token may have any number"
 
 
@@ -56,7 +61,10 @@ class AdditiveAttention(Mistake):
     MASK_IGNORED = "the mask is ignored: padding gets weight"
     MASK_INVERTED = "the mask is turned round: True means a real token"
     FILLED_WITH_ZERO = "padding gets a score of about 0 before the softmax, and exp(0) is 1, not 0"
-    NOT_LOW_ENOUGH = "the padding is filled with a number that is not low enough: scores may lie below it"
+    NOT_LOW_ENOUGH = (
+        "the padding is filled with a number that is not low enough, or `exp` is taken without the maximum: scores may "
+        "lie far below 0"
+    )
     MASKED_AFTERWARDS = "the mask is applied after the softmax, so that the rows no longer sum to 1"
     RENORMALISED = (
         "the mask is applied after the softmax, and what is left is divided by its sum: where padding scores far "
@@ -80,7 +88,10 @@ class AdditiveAttention(Mistake):
     STATES_MIXED = "the states of different sentences are mixed: make the dimension of the positions first, then repeat"
     FIRST_STATE = "the decoder's state of the first sentence is used for all"
     FIRST_WEIGHTS = "the weights of the first sentence are used for all"
-    STATE_UNUSED = "the decoder's state is not used: the weights would never move"
+    STATE_UNUSED = (
+        "the decoder's state has no effect on the weights: it is not used, or the tanh comes before `fc1`, so that its "
+        "share cancels in the softmax"
+    )
     COLUMN = "the weights come as (B, m, 1): take the last dimension away"
     ROW = "the weights come as (B, 1, m): the decoder wants (B, m)"
 
@@ -118,6 +129,9 @@ class GRUDecoder(Mistake):
     RELU = "a ReLU follows `fc`"
     NO_DROPOUT = "`dropout` has no effect: the token vector should pass through it"
     VECTOR_BEFORE_DROPOUT = "`fc` sees the token vector before the dropout"
+    VECTOR_DRAWN_TWICE = (
+        "the token vector goes through the dropout twice: make it once, and give the same one to the GRU and to `fc`"
+    )
     DROPOUT_ON_MORE = "the dropout acts on more than the token vector: the context and the states go on as they are"
     PADDING_ROW = "`embedding` has a `padding_idx`, so that one vector never learns: a token may have any number"
     WEIGHTS_CUT_OFF = "the weights are cut off from the graph, so that the attention never learns"
@@ -136,6 +150,11 @@ class Seq2Seq(Mistake):
     )
     SOS_SCORED = "position 0 is scored, so that `<sos>` is fed twice: the loop starts at 1"
     ZEROS_IN_FRONT = "there is a step too many in front, with logits of zeros: return positions 1 to n - 1"
+    STEP_TOO_MANY = "there is a step too many at the end: a target of n tokens takes n - 1 steps"
+    LATE = (
+        "`<sos>` is fed twice, so that each true token comes a step late: after the step that scores position t, feed "
+        "the token of position t"
+    )
     STEP_MISSING = "a step is missing: a target of n tokens takes n - 1 steps"
     NOT_CARRIED = "the state is not handed from step to step: the decoder starts anew each time"
     FROM_ZEROS = "the decoder starts from zeros: give it the encoder's hidden state"
@@ -144,7 +163,7 @@ class Seq2Seq(Mistake):
     MASK_BY_NUMBER = "the mask is made of token numbers: padding is what lies behind `lengths`"
     MASK_TOO_LONG = "the mask is off by one: it lets the first position of the padding through"
     MASK_TOO_SHORT = "the mask is off by one: it misses the last real token"
-    FIRST_MASK = "the mask of the first sentence is used for all"
+    FIRST_MASK = "the mask of one sentence is used for all"
     STACKED_FIRST = "the logits come as (n - 1, B, vocab_size): stack them along dimension 1"
     STACKED_LAST = "the logits come as (B, vocab_size, n - 1): stack them along dimension 1"
     END_TO_END = "the steps are put end to end: `stack` them along a new dimension, `cat` makes none"
@@ -162,6 +181,9 @@ class Seq2Seq(Mistake):
     )
     OTHER_TOKENS = "a step is fed tokens of another shape: it takes one for each sentence, (B,)"
     CHOSEN_ONCE = "the choice is made once for all steps: choose anew at each step"
+    MODE_DECIDES = "the mode decides what is fed: in evaluation, too, `teacher_forcing` alone should"
+    STICKS = "choices hang together: each step draws its own, whatever the one before it drew"
+    NO_CHOICE = "a step always feeds the same kind of token: each step after the first makes a choice"
     REPEATS = "the choices repeat after a few steps: draw a new number at each step"
     OTHER_SHARE = "the true token is fed with another probability than `teacher_forcing`"
 
@@ -195,11 +217,14 @@ class effect_of_erasing(Mistake):
         "the sign is turned round: a token that matters has a positive effect, since its loss makes others less likely"
     )
     LOGITS = "these are differences of logits: take the log-softmax first"
+    BEST_GUESS = "the chances of the model's best guess are compared: it should be those of the true token"
+    SIGN_LOST = "the sign is lost: a token that speaks against the true one has a negative effect"
     PROBABILITIES = "these are differences of probabilities: the logarithm is missing"
     NOT_SHIFTED = "the logits are read at the wrong tokens: those at t score the target's token t + 1"
     NOT_PUT_BACK = "the tokens stay erased: each effect is that of one token alone"
     NOTHING_FALLS = (
-        "nothing has any effect: the model is not in evaluation, not forced, or does not get the erased source"
+        "nothing has any effect: the model is not in evaluation, not forced, or does not get the erased source, or the "
+        "log-softmax does not run over the words"
     )
     TRANSPOSED = "source and target are exchanged: the result is (B, n - 1, m)"
     SUMMED = "the effects are summed over the target: each of its tokens has its own"

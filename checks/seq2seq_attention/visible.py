@@ -17,6 +17,7 @@ from autograder.checks import (
     expect_close,
     expect_parameters,
     expect_tensor,
+    nearest,
     outcome_of,
     place,
     said,
@@ -52,11 +53,6 @@ def _expect_shape(
 def _lazy(wrong: Mapping[Mistake, Any]) -> dict[Mistake, Callable[[], Tensor]]:
     """What each mistake gives, as `expect_close` wants it."""
     return {mistake: lambda value=value: torch.as_tensor(value) for mistake, value in wrong.items()}
-
-
-def _one_of(value: Tensor, *wrong: Tensor) -> Tensor:
-    """What a mistake gives that can be made in several ways: the nearest to what came."""
-    return min(wrong, key=lambda w: (value - w).abs().max().item())
 
 
 def encoder_shapes(vocab: int, embed: int, hidden: int, decoder: int) -> dict[str, tuple[int, ...]]:
@@ -113,13 +109,20 @@ def GRUEncoder(cls: Callable) -> None:
     _expect_shape(outputs, (4, 4, 2), "the outputs", shapes, asked)
     read = [[0.5, 0.6875], [0.75, 0.375], [-0.125, -0.25]]  # the backward state starts in the padding
     wrong = {
-        m.GRUEncoder.READS_PADDING: [*read, [0.4375, 0.5]],
+        # Read as they are, or as vectors of zeros.
+        m.GRUEncoder.READS_PADDING: nearest(
+            outputs[0],
+            torch.tensor([*read, [0.4375, 0.5]]),
+            torch.tensor([*_READ[0, :3].tolist(), [-0.0625, 0.0]]),
+        ),
         m.GRUEncoder.ZEROED_AFTERWARDS: [*read, [0.0, 0]],
         m.GRUEncoder.TOKEN_LOST: [[0.5, 0.75], [0.75, 0.5], [0, 0], [0, 0]],
         m.GRUEncoder.PACKED_TIME_FIRST: [[0.5, 0.375], [-0.25, -0.25], [0.375, 0.5], [0, 0]],
         m.GRUEncoder.UNPACKED_TIME_FIRST: [[0.5, 0.625], [-0.5, -0.25], [0.5, 0.125], [-0.5, -0.5]],
         m.GRUEncoder.BACKWARD_OUTPUTS_FIRST: _READ[0].flip(-1),
     }
+    by_length = [_READ[order] for order in ([0, 2, 1, 3], [2, 0, 1, 3])]
+    expect(not any(torch.allclose(outputs, one) for one in by_length), m.GRUEncoder.STAY_SORTED, asked=asked)
     expect_close(outputs[0], _READ[0], "the outputs for the tokens 2 4 3", _lazy(wrong))
     # The last sentence has one token, of which a number that is not the padding's follows.
     expect(not outputs[3, 2:].any(), m.GRUEncoder.FIRST_LENGTH, asked=asked)
@@ -143,7 +146,8 @@ def _expect_first_state(hidden: Any) -> None:
         m.GRUEncoder.BACKWARD_FIRST: (4 * _BACKWARD + 2 * _FORWARD).tanh(),
         m.GRUEncoder.FORWARD_TWICE: (6 * _FORWARD).tanh(),
         m.GRUEncoder.BACKWARD_TWICE: (6 * _BACKWARD).tanh(),
-        m.GRUEncoder.LAST_POSITION: 0 * _FORWARD,
+        # Of both directions, or of the forward one alone.
+        m.GRUEncoder.LAST_POSITION: nearest(hidden[:, 0], 0 * _FORWARD, (2 * _BACKWARD).tanh()),
         m.GRUEncoder.LAST_TOKEN: (end @ fc).tanh(),
         m.GRUEncoder.FIRST_TOKEN: (_READ[:, 0] @ fc).tanh(),
         m.GRUEncoder.MEAN: (_READ.sum(1) / _LENGTHS[:, None] @ fc).tanh(),
@@ -197,7 +201,7 @@ def _attention_mistakes(
     return {
         m.AdditiveAttention.MASK_IGNORED: scores.softmax(-1),
         # Where all tokens are real nothing is left: zeros, or equal weights if they are not set.
-        m.AdditiveAttention.MASK_INVERTED: _one_of(
+        m.AdditiveAttention.MASK_INVERTED: nearest(
             weights, torch.eye(3)[2] * ~mask, scores.masked_fill(mask, -1e9).softmax(-1)
         ),
         m.AdditiveAttention.FILLED_WITH_ZERO: scores.masked_fill(~mask, 0).softmax(-1),
@@ -209,7 +213,7 @@ def _attention_mistakes(
         m.AdditiveAttention.TANH_AFTER: masked((v * sums).tanh()),
         m.AdditiveAttention.SECOND_TANH: masked(scores.tanh()),
         m.AdditiveAttention.OUTPUT_FIRST: masked(v * outputs.sum(-1).tanh()),
-        m.AdditiveAttention.NO_SOFTMAX: _one_of(weights, scores, scores * mask),
+        m.AdditiveAttention.NO_SOFTMAX: nearest(weights, scores, scores * mask),
         m.AdditiveAttention.SOFTMAX_OVER_BATCH: masked(scores, 0),
         m.AdditiveAttention.SOFTMAX_OVER_ONE: mask.float(),
         m.AdditiveAttention.LOG_SOFTMAX: masked(scores).log().masked_fill(~mask, 0.0),
@@ -225,7 +229,7 @@ def make_equal_weights():
     """An attention that gives each real token the same weight."""
 
     class Equal(nn.Module):
-        def forward(self, hidden, outputs, mask):
+        def forward(self, hidden, encoder_outputs, mask):
             return mask / mask.sum(dim=-1, keepdim=True).clamp(min=1)
 
     return Equal()
@@ -320,7 +324,7 @@ def _expect_logits(logits: Tensor, state: Tensor, new: Tensor, own: Tensor, outp
     }
     wrong = {
         m.GRUDecoder.OLD_STATE_SPOKEN: speak(state, context, vector),
-        m.GRUDecoder.FC_ORDER: _one_of(logits, *(speak(*parts) for parts in orders)),
+        m.GRUDecoder.FC_ORDER: nearest(logits, *(speak(*parts) for parts in orders)),
         **{mistake: speak(new, value, vector) for mistake, value in contexts.items()},
         m.GRUDecoder.PROBABILITIES: right.softmax(-1),
         m.GRUDecoder.LOG_PROBABILITIES: right.log_softmax(-1),
@@ -361,9 +365,9 @@ def make_counting_parts(watch):
             super().__init__()
             self.watch = watch
 
-        def forward(self, token, hidden, outputs, mask):
+        def forward(self, token, hidden, encoder_outputs, mask):
             hidden = hidden + 1
-            seen = (outputs * mask.unsqueeze(-1)).sum(dim=1)
+            seen = (encoder_outputs * mask.unsqueeze(-1)).sum(dim=1)
             scores = 1000.0 * torch.eye(6)[(self.watch(token) + 1) % 6]
             return torch.cat([scores, seen, hidden], dim=-1), hidden, mask
 
@@ -405,6 +409,8 @@ def _expect_tokens(forced: Any, free: Any) -> None:
     expect_tensor(forced, name="the result")
     if tuple(forced.shape) == (2, 4, 8) and not forced[:, 0].any():
         shapes[2, 4, 8] = m.Seq2Seq.ZEROS_IN_FRONT
+    elif tuple(forced.shape) == (2, 4, 8) and forced[:, :3].argmax(-1).tolist() == _TRUE:
+        shapes[2, 4, 8] = m.Seq2Seq.STEP_TOO_MANY
     asked = "target (2, 4)"
     for value in (forced, free):
         _expect_shape(value, (2, 3, 8), "the result", shapes, asked)
@@ -423,7 +429,7 @@ def _expect_tokens(forced: Any, free: Any) -> None:
     for pair, mistake in wrong:
         expect(said != pair, mistake, what, **told)
     expect(said[0] != [[4, 2, 5], [3, 5, 2]], m.Seq2Seq.FED_THE_ANSWER, what, **told)
-    expect(said[0] != [[1, 1, 4], [1, 1, 3]], m.Seq2Seq.SOS_SCORED, what, **told)
+    expect(said[0] != [[1, 1, 4], [1, 1, 3]], m.Seq2Seq.LATE, what, **told)
     expect(said[0] == _TRUE, Unexplained.VALUES, what, **told)
 
 
@@ -531,6 +537,8 @@ def effect_of_erasing(function: Callable) -> None:
     falls = torch.tensor([1.5, 0.5]).log()  # of token 1, from 3/4 to 1/2, and of token 0, from 1/4 to 1/2
     right = torch.zeros(2, 2, 3)
     right[0, :, 1] = falls
+    best = torch.zeros(2, 2, 3)
+    best[0, :, 1] = falls[0]
     odds = torch.zeros(2, 2, 3)
     odds[0, 0, 1] = torch.tensor(3.0).log()
     shifted = torch.zeros(2, 2, 3)
@@ -541,6 +549,8 @@ def effect_of_erasing(function: Callable) -> None:
     kept[0, :, 2] = falls
     wrong = {
         m.effect_of_erasing.RISE: -right,
+        m.effect_of_erasing.BEST_GUESS: best,
+        m.effect_of_erasing.SIGN_LOST: right.abs(),
         m.effect_of_erasing.LOGITS: odds,
         m.effect_of_erasing.PROBABILITIES: share,
         m.effect_of_erasing.NOT_SHIFTED: shifted,
