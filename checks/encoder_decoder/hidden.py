@@ -405,6 +405,7 @@ def _check_layer_dropout(
         )
 
     expect_dropout_anew(lambda rate: _make_layer(cls, (6, 2, 5), shapes, dropout=rate)[0], given(x[:1].repeat(6, 1, 1)))
+    _check_dropped_once(cls, shapes, ends, oracle)
 
     # Only the biases are left of each sublayer; dropped with probability 0.1, or divided by 0.9.
     module = call(cls, 1, 1, 1)
@@ -414,6 +415,23 @@ def _check_layer_dropout(
     y = call(module.train(), *given(torch.zeros(20, 100, 1)))
     share = (y == 0).double().mean().item()
     expect(abs(share - 0.1) < 0.05, m.DecoderLayer.DEFAULT, "the share that is dropped", expected=0.1, got=share)
+
+
+def _check_dropped_once(cls: Callable, shapes: Callable, ends: Sequence[str], oracle: Callable[..., Tensor]) -> None:
+    """With one key, head and hidden feature, what a sublayer adds is 0 or doubled twice: inside and on its output."""
+    x = randn(1, 1, 6).repeat(200, 1, 1)
+    given = x, randn(1, 1, 6).repeat(200, 1, 1), _EVERYTHING, _EVERYTHING
+    for end in ends:
+        module, state = _make_layer(cls, (6, 1, 1), shapes, dropout=0.5)
+        silent = [name for name in state if name.startswith(tuple(set(ends) - {end}))] + [f"{end}.bias"]
+        state |= {name: torch.zeros_like(state[name]) for name in silent}
+        state["feed_forward.inner.bias"] = torch.full_like(state["feed_forward.inner.bias"], 30.0)  # above 0, as it is
+        set_weights(module, state)
+        added = call(module.train(), *given) - x
+        twice = 4 * (oracle(_Layer(state, 1), *given) - x)
+        once = torch.isclose(added, torch.where(added == 0, 0.0, twice), rtol=1e-4, atol=1e-4).all()
+        part = end.partition(".")[0]
+        expect(once, m.DecoderLayer.DROPPED_ELSEWHERE, f"it was seen in `{part}`", asked="dropout 0.5, while training")
 
 
 # ---- DecoderLayer
@@ -461,6 +479,7 @@ def _decoder_mistakes(p: _Layer, x: Tensor, memory: Tensor, memory_mask: Tensor,
         ),
         m.DecoderLayer.FIRST_MEMORY: lambda: _decoder_layer(p, x, first, memory_mask, mask),
         m.DecoderLayer.NORM_1_TWICE: lambda: _in_turn(x, [back, over, feed], [norms[0], norms[0], norms[2]]),
+        m.DecoderLayer.OLD_QUERIES: lambda: layer(over=lambda _: over(norms[0](x))),
         m.DecoderLayer.NO_NORM_2: lambda: _in_turn(x, [back, over, feed], [norms[0], lambda h: h, norms[2]]),
         m.DecoderLayer.SOURCE_READS_INPUT: side_by_side,
     }
@@ -523,8 +542,9 @@ def check_decoder_layer_training(cls: Callable) -> None:
 
 def _check_decoder_gradients(cls: Callable) -> None:
     module, state = _make_layer(cls, (6, 2, 5), _DECODER_SHAPES)
-    given = _decoder_inputs(3, 4, 5, 6)
-    masks = given["memory_mask"], given["mask"]
+    # Masks that allow everything, and equal lengths: a mask that went astray has been paid for among the values.
+    masks = torch.ones(3, 1, 4, dtype=torch.bool), torch.ones(3, 4, 4, dtype=torch.bool)
+    given = _decoder_inputs(3, 4, 4, 6) | {"memory_mask": masks[0], "mask": masks[1]}
     right = _decoder_layer(_Layer(state, 2), *given.values())
     expect_close(call(module, *given.values()), right, "the result", tolerance=_FLOAT32)
     expect_gradients(
@@ -939,11 +959,12 @@ def make_translators(picks, words, table, places, pad_id, dtype):
             lambda n: back(n, 1),
             lambda n: also(n, lambda i, j: j == n - 1),
             lambda n: also(n, lambda i, j: j == i + 2),
-            lambda n: also(n, lambda i, j: i == 0),
+            lambda n: also(n, lambda i, j: (i == 0) & (j == 1)),
         ],
         [
             lambda logits, memory, target: logits,
             lambda logits, memory, target: 1.0 * logits,
+            lambda logits, memory, target: torch.where(real(target).mT, logits, logits + logits.mean(0)),
             lambda logits, memory, target: logits - 0.5 * logits.mean(0),
             lambda logits, memory, target: logits + 0.3 * logits.roll(1, 0),
             lambda logits, memory, target: logits + memory.mean(1)[:, None, : logits.shape[2]],
@@ -974,7 +995,7 @@ def make_translators(picks, words, table, places, pad_id, dtype):
     return [make(pick) for pick in picks]
 
 
-_RIGHT_WAYS = (2, 2, 2, 2)  # of each task in `make_translators`, those that come first
+_RIGHT_WAYS = (2, 2, 2, 3)  # of each task in `make_translators`, those that come first
 _LEAKS = [
     [
         (m.check_leaks.MISSES_PADDING, "the encoder sees all padding"),
@@ -991,7 +1012,7 @@ _LEAKS = [
         (m.check_leaks.MISSES_FUTURE, "a position sees the next one"),
         (m.check_leaks.MISSES_FUTURE, "every position sees the last one"),
         (m.check_leaks.MISSES_FUTURE, "a position sees the one after the next"),
-        (m.check_leaks.MISSES_FUTURE, "the first position sees the whole target"),
+        (m.check_leaks.MISSES_FUTURE, "the first position sees the second"),
     ],
     [
         (m.check_leaks.MISSES_BATCH, "the mean over the batch is subtracted"),
@@ -1028,6 +1049,7 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
     """
     leaks = [(task, way) for task, ways in enumerate(_LEAKS) for way in range(len(ways))]
     models: list[tuple[tuple[int, int] | None, list[int]]] = [(None, _right_pick()) for _ in range(randint(6, 12, ()))]
+    models[0][1][-1] = _RIGHT_WAYS[-1] - 1  # one at least whose padded positions say something else
     for task, way in leaks:
         pick = _right_pick()
         pick[task] = _RIGHT_WAYS[task] + way
@@ -1044,18 +1066,20 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
         with unchanged(source=source, target=target):
             verdicts.append((leak, outcome_of(test, model, source, target, pad_id)))
     for leak, (_, error) in verdicts:
-        expect(leak is not None or error is None, m.check_leaks.REJECTS_RIGHT, "what it says", got=said(error))
+        mistake = m.check_leaks.REJECTS_RIGHT if isinstance(error, AssertionError) else m.check_leaks.CRASHES
+        sound = "what it says of a model that leaks nothing"
+        expect(leak is not None or error is None, mistake, sound, got=said(error))
     missed = {leak: error for leak, (_, error) in verdicts if leak and not isinstance(error, AssertionError)}
     told = {"expected": len(leaks), "got": len(leaks) - len(missed)}
     what = "the number of leaks that it notices"
-    expect(told["got"], m.check_leaks.ACCEPTS_ALL, what, **told)
+    other = next((error for error in missed.values() if error), None)
+    expect(told["got"], m.check_leaks.CRASHES if other else m.check_leaks.ACCEPTS_ALL, what, where=said(other), **told)
     if not missed:
         return Credit(points, found(Unexplained.NUMBER, what, **told))
     titles = [_LEAKS[task][way][1] for task, way in sorted(missed)]
-    where = "; ".join(titles[:3]) + "; …" * (len(titles) > 3)
-    return Credit(
-        round(points * told["got"] / len(leaks), 2), found(_worst_blind_spot(missed), what, **told, where=where)
-    )
+    where = said(other) or "; ".join(titles[:3]) + "; …" * (len(titles) > 3)
+    mistake = m.check_leaks.CRASHES if other else _worst_blind_spot(missed)
+    return Credit(round(points * told["got"] / len(leaks), 2), found(mistake, what, **told, where=where))
 
 
 def _worst_blind_spot(missed: Collection[tuple[int, int]]) -> m.check_leaks:

@@ -24,7 +24,7 @@ class Embedder(Mistake):
     TIMES_D = "the vectors are multiplied by d, not by √d"
     ROOT_OF_V = "the vectors are multiplied by √V, not by √d"
     ROOT_OF_N = "the vectors are multiplied by the root of the sequence's length, not by √d"
-    OWN_NUMBERS = "the table keeps the numbers that `nn.Embedding` drew: draw new ones, of size 1/√d"
+    OWN_NUMBERS = "the table starts with numbers of size 1, as `nn.Embedding` draws them: draw new ones, of size 1/√d"
     SPREAD = "the table starts with another standard deviation than 1/√d"
     ONE_OVER_D = "the table starts with a standard deviation of 1/d, not 1/√d"
     NOT_AROUND_0 = "the numbers of the table do not start around 0"
@@ -57,12 +57,18 @@ class DecoderLayer(Mistake):
     POST_NORM = "this is post-norm, where pre-norm is asked: the norm belongs before each sublayer"
     NORMED_ADDED_1 = "around the self-attention norm(x) is added, not x itself: the residual path goes round the norm"
     NORMED_ADDED_2 = "around the second sublayer norm(x) is added, not x itself: the residual path goes round the norm"
+    NORMED_ADDED_3 = (
+        "around the feed-forward network norm(x) is added, not x itself: the residual path goes round the norm"
+    )
+    NORMED_ADDED = "around each sublayer norm(x) is added, not x itself: the residual path goes round the norm"
+    NO_RESIDUALS = "all three residual connections are missing: what a sublayer returns is added to x"
     ATTENTION_ALONE = "the residual connection around the self-attention is missing"
     NETWORK_ALONE = "the residual connection around the feed-forward network is missing"
     NO_ATTENTION = "the self-attention is missing"
     NO_NETWORK = "the feed-forward network is missing"
     NO_RELU = "the feed-forward network has no ReLU"
     NORM_1_TWICE = "`norm_1` is used twice, and `norm_2` never"
+    OLD_QUERIES = "the attention to the source asks with what `norm_1` made: its queries are `norm_2` of the sum so far"
     NORM_2_FOR_3 = "`norm_2` takes the place of `norm_3`"
     LAST_NORM = "a norm follows the last addition: a pre-norm layer ends with the sum"
     MASKS_EXCHANGED = "the two masks are exchanged"
@@ -79,6 +85,7 @@ class DecoderLayer(Mistake):
     FIRST_MEMORY = "the first sequence's memory is used for the whole batch"
     NO_SOURCE = "the attention to the source is missing"
     SOURCE_FIRST = "the sublayers come in the wrong order: self-attention, source, feed-forward network"
+    NETWORK_BEFORE_SOURCE = "the feed-forward network comes before the attention to the source: it is the last sublayer"
     SOURCE_READS_INPUT = "the attention to the source reads the layer's input, not the sum before it"
     SOURCE_SUBTRACTED = "the residual around the attention to the source is subtracted"
     SOURCE_ALONE = "the residual connection around the attention to the source is missing"
@@ -88,6 +95,10 @@ class DecoderLayer(Mistake):
     NOT_DROPPED = "a sublayer's output is not dropped before it is added"
     DROPOUT_ON_SUM = "dropout acts on the sum: it should act on a sublayer's output before it is added"
     DROPOUT_NOT_INSIDE = "inside a sublayer nothing is dropped: pass `dropout` on to its parts"
+    DROPPED_ELSEWHERE = (
+        "something is dropped twice, or elsewhere: dropout acts inside each sublayer and, once, on its output"
+    )
+    DROPOUT_NOT_PASSED = "something is dropped even where `dropout` is 0: pass the argument on to each part that drops"
     DEFAULT = "without the argument `dropout` another share is dropped than the docstring says"
 
 
@@ -104,11 +115,13 @@ class Decoder(Mistake):
         "positions, not the positions alone"
     )
     POSITIONS_SCALED = "the positions are scaled by √d too: only the embeddings are"
-    LAYERS_UNUSED = "the layers are not used"
+    LAYERS_UNUSED = "the layers are not used, or what a layer returns does not become the next one's `x`"
     FIRST_LAYER_ONLY = "only the first layer is used"
     LAST_LAYER_ONLY = "only the last layer is used, or each layer reads the embeddings"
     FIRST_LAYER_TWICE = "the first layer is used again and again, the others never"
     REVERSED = "the layers run in reverse"
+    RESIDUAL_TWICE = "what a layer returns is added to x: its residual connections are inside it"
+    NO_MEMORY = "the layers get x in place of the memory, so that nothing of the source reaches them"
     NO_LAST_NORM = "the final norm is missing: pre-norm layers end with a sum, so the stack needs one last norm"
     NORM_EACH_TIME = "the norm acts after every layer: it comes once, after the last"
     NORM_FIRST = "the norm acts before the layers: it comes once, after the last"
@@ -147,7 +160,10 @@ class Translator(Mistake):
     SCALED = "the logits are multiplied by √d: only what goes in is scaled"
     LAST_ONLY = "only the last position's logits are returned: every position predicts"
     CUT_SHORT = "a position is cut off: the caller decides what to feed"
-    PAD_LOGIT_LOWEST = "the logits of padding are -inf: they should be 0, as a zero row gives"
+    PAD_LOGIT_LOWEST = "the logits of padding are made the lowest: they should be 0, as a zero row gives"
+    ZEROS_ELSEWHERE = (
+        "a position or a sentence is overwritten with zeros: padding's logits are a column, in the last dimension"
+    )
     PAD_ROW_START = (
         "the pad row of an embedding does not start as zeros: tie `output` to the embedding, not the embedding to "
         "`output`, and when you draw new matrices, leave the embeddings out"
@@ -169,7 +185,7 @@ class check_leaks(Mistake):
     REJECTS_RIGHT = (
         "your test rejects a model that leaks nothing: ask for no more than that, and leave room for rounding"
     )
-    CRASHES = "your test stops with another error than an AssertionError"
+    CRASHES = "your test stops with another error than an AssertionError, which alone counts as a verdict"
     RETURNS = "your test returns its verdict: a test speaks by `assert`"
     ACCEPTS_LEAK = "your test accepts a model that leaks"
     ACCEPTS_ALL = "your test accepts every model that leaks"

@@ -40,6 +40,12 @@ def first_losses(outputs: dict[str, str]) -> list[float]:
     return [numbers(lines[0])[0], *numbers(lines[1])[1:]]
 
 
+def peeking_ratios(outputs: dict[str, str]) -> list[float]:
+    """The peeking model's loss, as a multiple of the honest one's, after 40 steps and after 120."""
+    rows = [numbers(line) for line in outputs["peeking-run"].splitlines() if line.startswith("step")]
+    return [peeking / honest for _, honest, peeking in rows]
+
+
 def all_right(output: str) -> bool:
     return [line.split(" | ")[0] for line in output.strip().splitlines()] == ["right"] * 8
 
@@ -151,6 +157,11 @@ CLAIMS = [
         "heart-reading",
         "The one whose encoder layers do nothing writes as well as the whole model",
         lambda o: o["heart-broken"].splitlines()[0].endswith(" 8 of 8 right"),
+    ),
+    Claim(
+        "peeking-reading",
+        "a little more slowly on the way, and in the end as far",
+        lambda o: [round(ratio, 1) for ratio in peeking_ratios(o)] == [1.2, 1.0],
     ),
     Claim("peeking-reading", "it stammers", lambda o: o["peeking-writes"].count("WRONG") >= 5),
 ]
