@@ -27,6 +27,7 @@ from autograder.checks import (
     expect_number,
     expect_raises,
     expect_tensor,
+    gradients_of,
     place,
     rand_mask,
     randint,
@@ -80,6 +81,7 @@ def check_label_smoothed_loss(function: Callable) -> None:
         _loss_case(2, 6, 5, 0.0, 0),
         _loss_case(3, 2, 9, 1.0, 1),
         _loss_case(1, 1, 3, 0.1, 0),
+        _loss_case(4, 1, 5, 0.2, 3),
     ]
     for case in cases[:2]:
         case["targets"][0, :2] = torch.tensor([0, 1])  # tokens that are padding elsewhere
@@ -268,6 +270,8 @@ def check_greedy_decode(function: Callable) -> None:
         (drawn(401, 1200), [drawn(2, 9) for _ in range(3)], drawn(5, 20), drawn(4, 50), drawn(51, 99)),
         (drawn(5, 9), [drawn(1, 9) for _ in range(drawn(41, 80))], drawn(5, 12), drawn(3, 4), drawn(0, 2)),
         (drawn(5, 9), [drawn(20, 70), drawn(40, 70)], drawn(201, 400), drawn(0, 4), drawn(10, 99)),
+        (drawn(5, 9), [drawn(20, 70), drawn(300, 600)], drawn(5, 12), drawn(3, 4), drawn(0, 2)),
+        (6, [2, 4, 3], 12, *[drawn(0, 5)] * 2),  # what ends a translation begins it, too
     ]
     for number, (vocab, lengths, max_len, bos_id, eos_id) in enumerate(cases):
         settings = {"max_len": max_len, "bos_id": bos_id, "eos_id": eos_id}
@@ -368,8 +372,10 @@ _CHOICE_MISTAKES: dict[Mistake, _Final] = {
     m.beam_search.NO_PENALTY: lambda total, length, alpha: total,
     m.beam_search.PENALTY_FIXED: lambda total, length, alpha: _penalised(total, length, 0.6),
     m.beam_search.MULTIPLIED: lambda total, length, alpha: total * ((5 + length) / 6) ** alpha,
+    m.beam_search.BRACKETS: lambda total, length, alpha: total / (5 + length / 6) ** alpha,
     m.beam_search.OTHER_PENALTY: lambda total, length, alpha: total / length**alpha,
     m.beam_search.BY_LENGTH: lambda total, length, alpha: total / length,
+    m.beam_search.BOS_COUNTED: lambda total, length, alpha: _penalised(total, length + 1, alpha),
 }
 
 
@@ -380,6 +386,8 @@ def _wrong_translations(table: Tensor, row: Tensor, alpha: float, **settings: in
     wrong = {one: _choose(hypotheses, eos_id, alpha, final)[0] for one, final in _CHOICE_MISTAKES.items()}
     shorter = [(total, tokens[: -1 if tokens[-1] == eos_id else None]) for total, tokens in hypotheses]
     wrong[m.beam_search.EOS_NOT_COUNTED] = _choose(shorter, eos_id, alpha)[0]
+    longer = [(total, tokens if tokens[-1] == eos_id else [*tokens, eos_id]) for total, tokens in hypotheses]
+    wrong[m.beam_search.END_ALWAYS_COUNTED] = _choose(longer, eos_id, alpha)[0]
     whole = [h for h in hypotheses if h[1][-1] == eos_id]
     wrong[m.beam_search.PREFERS_ENDED] = _choose(whole or hypotheses, eos_id, alpha)[0]
     wrong[m.beam_search.PAST_EOS] = _past_the_end(after, alpha, **settings)
@@ -388,6 +396,7 @@ def _wrong_translations(table: Tensor, row: Tensor, alpha: float, **settings: in
         m.decoding.ONE_TOO_MANY: {"max_len": max_len + 1},
         m.decoding.ONE_TOO_FEW: {"max_len": max_len - 1},
         m.beam_search.LOGITS: {"after": _say(table, row, raw=True)},
+        m.decoding.NEWEST_ONLY: {"after": lambda tokens: after(tokens[-1:])},
     }
     for one, other in others.items():
         wrong[one] = _choose(_search(**({"after": after} | settings | other))[0], eos_id, alpha)[0]
@@ -440,7 +449,7 @@ def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, l
     while True:
         table = 2 * randn(509, vocab, dtype=torch.float32)
         kept, outcomes = [], {}
-        for _ in range(40):
+        for _ in range(120):
             row = randint(4, 40, (4,))
             after = _say(table, row)
             hypotheses, margin, _ = _search(after, **settings)
@@ -451,8 +460,8 @@ def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, l
             longer = {one: [*outcomes.get(one, []), tokens] for one, tokens in wrong.items()}
             if _different(longer.values()) > _different(outcomes.values()):
                 kept, outcomes = [*kept, (row, right)], longer
-            # Without a penalty four of them are none.
-            if _different(outcomes.values()) == len(outcomes) - (0 if alpha else 4):
+            # Without a penalty seven of them are none.
+            if _different(outcomes.values()) == len(outcomes) - (0 if alpha else 7):
                 return table, kept
 
 
@@ -545,11 +554,13 @@ def check_beam_search(function: Callable) -> None:
     _check_beam(function, drawn(5, 7), [drawn(1, 9)] * 2, 0.6, beam=drawn(10, 20), max_len=drawn(9, 15), **anonymous)
     _expect_wide_beam(function, beam=drawn(12, 20), max_len=drawn(9, 12), **usual)
     _check_beam(function, 5, [drawn(1, 9)] * 2, 0.6, beam=2, max_len=drawn(121, 200), rare=True, **usual)
+    _check_beam(function, 5, [3, drawn(300, 600)], 0.6, beam=2, max_len=drawn(5, 9), **anonymous)
+    _check_beam(function, 5, [2, 4, 3], 0.6, beam=2, max_len=9, named=False, **dict.fromkeys(usual, drawn(0, 4)))
     _check_beam(function, 5, [2] * drawn(31, 40), 2.0, beam=2, max_len=drawn(5, 9), **usual)
     tenths = drawn(2, 17) / 10
     between = round(tenths + 0.05, 2)
-    _expect_penalty(function, between, (tenths, round(tenths + 0.1, 1)), beam=6, max_len=12, **usual)
-    _expect_penalty(function, drawn_between(2.7, 4.0), (2.0,), beam=6, max_len=12, **usual)
+    _expect_penalty(function, between, (tenths, round(tenths + 0.1, 1)), beam=6, max_len=12, **anonymous)
+    _expect_penalty(function, drawn_between(2.7, 4.0), (2.0,), beam=6, max_len=12, **anonymous)
     _expect_greedy_and_best(function)
     _expect_on_its_device(function, 3)
 
@@ -557,7 +568,9 @@ def check_beam_search(function: Callable) -> None:
 _OTHER_PENALTIES = (0.0, 0.5, 0.7, 0.75, 0.8, 1.0)
 
 
-def _expect_penalty(function: Callable, alpha: float | None, others: Sequence[float], **settings: int) -> None:
+def _expect_penalty(
+    function: Callable, alpha: float | None, others: Sequence[float], named: bool = True, **settings: int
+) -> None:
     """Sentences that each of the other penalties translates otherwise; `alpha` None is the default."""
     while True:
         table, kept, left = 2 * randn(509, 5, dtype=torch.float32), [], set(others)
@@ -570,7 +583,7 @@ def _expect_penalty(function: Callable, alpha: float | None, others: Sequence[fl
                 kept, left = [*kept, (row, right)], left - told
             if not left:
                 source, expected = torch.stack([row for row, _ in kept]), [tokens for _, tokens in kept]
-                _expect_beam(function, table, source, expected, alpha, **settings)
+                _expect_beam(function, table, source, expected, alpha, named, **settings)
                 return
 
 
@@ -762,8 +775,10 @@ def _expect_gradients_through_the_cache(
     direction, asked = randn(2, 3, 4), f"x of {dtype}"
     result = torch.cat(outputs, 1)
     expect(result.requires_grad, Common.CUT_OFF, asked=asked)
-    (got,) = torch.autograd.grad(result, [mine], direction.to(dtype))
-    (right,) = torch.autograd.grad(torch.cat(expected, 1), [theirs], direction)
+    (got,) = gradients_of(result, [mine], direction)
+    (right,) = gradients_of(torch.cat(expected, 1), [theirs], direction)
+    assert right is not None
+    got = torch.zeros_like(right) if got is None else got
     what, cut_off = "the gradient that reaches the input through the cache", m.cached_attention.CACHE_CUT_OFF
     tolerance = _FLOAT32 if dtype == torch.float64 else 1e-3
     expect_close(got, right, what, None, None, tolerance, asked, cut_off)
@@ -798,6 +813,21 @@ def _expect_dropout(function: Callable) -> None:
     output, _ = expect_pair(call(function, attention, x, None))
     expect_close(output, all_there, "the output after `.eval()`", tolerance=_FLOAT32, otherwise=Common.DROPOUT_IN_EVAL)
     expect_dropout_anew(lambda dropout: _OneStep(function, dropout), [randn(1, 1, 8).repeat(_DROPPED, 1, 1)])
+    _expect_weights_dropped(function, draw_probability())
+
+
+def _expect_weights_dropped(function: Callable, probability: float) -> None:
+    """The first position has one weight in each head: without it nothing is left of the head's value, with it all."""
+    attention, state = _attention_with_weights(function, 8, 2, probability, torch.float64)
+    attention.train()
+    x = randn(_DROPPED, 1, 8)
+    output, _ = expect_pair(call(function, attention, x, None))
+    values = linear(state, "Wv", x).unflatten(-1, (2, 4))  # (B, 1, h, d/h)
+    kept = torch.tensor([*itertools.product((0.0, 1 / (1 - probability)), repeat=2)]).double()  # what heads may keep
+    possible = linear(state, "WO", (values.unsqueeze(1) * kept[:, None, :, None]).flatten(-2))  # (B, 4, 1, d)
+    farthest = (output.double().unsqueeze(1) - possible).abs().flatten(2).amax(-1).amin(-1).max()
+    told = f"one position in training, with dropout={probability}"
+    expect(farthest < 1e-3, m.cached_attention.DROPOUT_ELSEWHERE, told)
 
 
 # ---- BLEU
@@ -814,19 +844,19 @@ def _bleu(
     clip: bool = True,
     once: bool = False,
     joined: bool = False,
+    pooled: bool = False,
     brevity: Callable[[int, int], float] = lambda h, r: 1.0 if h >= r else math.exp(1 - r / h),
 ) -> float:
     """BLEU in its own words; the options make mistakes."""
     precisions = []
     for n in range(1, 5):
         matches = total = 0
-        for hypothesis, reference in zip(hypotheses, references, strict=True):
-            found, wanted = _ngrams(hypothesis, n), _ngrams(reference, n)
+        pairs = [(_ngrams(h, n), _ngrams(r, n)) for h, r in zip(hypotheses, references, strict=True)]
+        if pooled:
+            pairs = [(sum((h for h, _ in pairs), Counter()), sum((r for _, r in pairs), Counter()))]
+        for found, wanted in pairs:
             if joined:
-                found, wanted = (
-                    Counter("".join(gram) for gram in _ngrams(tokens, n).elements())
-                    for tokens in (hypothesis, reference)
-                )
+                found, wanted = (Counter("".join(gram) for gram in side.elements()) for side in (found, wanted))
             if once:
                 found, wanted = Counter(dict.fromkeys(found, 1)), Counter(dict.fromkeys(wanted, 1))
             matches += sum(min(c, wanted[g]) if clip else c * (g in wanted) for g, c in found.items())
@@ -860,9 +890,11 @@ _BLEU_MISTAKES: dict[Mistake, Callable[[Sequence, Sequence], float]] = {
     m.corpus_bleu.SETS: lambda h, r: _bleu(h, r, once=True),
     m.corpus_bleu.ABOVE_1: lambda h, r: _bleu(h, r, brevity=lambda a, b: math.exp(1 - b / a)),
     m.corpus_bleu.BREVITY_BY_SENTENCE: _brevity_by_sentence,
+    m.corpus_bleu.POOLED: lambda h, r: _bleu(h, r, pooled=True),
     m.corpus_bleu.JOINED: lambda h, r: _bleu([list(itertools.chain(*h))], [list(itertools.chain(*r))]),
     m.corpus_bleu.CHARACTERS: lambda h, r: _bleu(h, r, joined=True),
     m.corpus_bleu.LOWER_CASE: lambda h, r: _bleu([[token.lower() for token in tokens] for tokens in h], r),
+    m.corpus_bleu.NO_BREVITY: lambda h, r: _bleu(h, r, brevity=lambda a, b: 1.0),
 }
 
 
@@ -883,6 +915,7 @@ def _corpus(
 
 
 _FIXED_CORPORA = {
+    "of hypotheses that are too short": ([list("abcde")], [list("abcdefgh")]),
     "where one sentence is too short and the other too long": (
         [list("abcd"), list("abcdefgh")],
         [list("abcdef"), list("abcdef")],
@@ -894,9 +927,12 @@ _FIXED_CORPORA = {
     "of hypotheses of three words": ([list("abc")], [list("abc")]),
     "with a repeated word": ([list("aaaaaaabzbcde")], [list("aaaabcdef")]),
     "with nothing in common": ([list("abcde")], [list("fghij")]),
-    "of hypotheses that are too short": ([list("abcde")], [list("abcdefgh")]),
     "of hypotheses that are too long": ([list("abcdefgh")], [list("abcde")]),
     "with upper and lower case": ([["A", "b", "c", "d", "e"]], [["a", "b", "c", "d", "e"]]),
+    "with upper case in both": ([["A", "b", "c", "d", "e"]], [["A", "b", "c", "d", "e"]]),
+    "with marks between the words": ([["a", ",", "b", "c", "."]], [["a", ",", "b", "c", "!"]]),
+    "with an umlaut": ([["Bär", "b", "c", "d", "e"]], [["Bar", "b", "c", "d", "e"]]),
+    "with long words": ([["x" * 60 + "y", *"bcde"]], [["x" * 60 + "z", *"bcde"]]),
 }
 
 
@@ -1016,15 +1052,42 @@ def check_beam_step(function: Callable) -> None:
                 asked = f"log_probs {tuple(log_probs.shape)} and eos_id {eos_id}"
                 expect_step(value, sums, _right_step(*case), asked, wrong)
                 expect_tensor(value[0], sums.shape, dtype, "the sums")
+    _expect_any_order(function)
+    _expect_fewer_than_places(function)
     sums, log_probs, ended, eos_id = _step_case(2, 3, 5, 1, False)
-    mine = log_probs.clone().requires_grad_()
-    result = call(function, sums, mine, ended, eos_id)[0]
+    mine, theirs = ([x.clone().requires_grad_() for x in (sums, log_probs)] for _ in range(2))
+    result = call(function, *mine, ended, eos_id)[0]
     expect(result.requires_grad, Common.CUT_OFF, "the sums")
-    (got,) = torch.autograd.grad(result.sum(), [mine])
-    theirs = log_probs.clone().requires_grad_()
-    (right,) = torch.autograd.grad(_right_step(sums, theirs, ended, eos_id)[0].sum(), [theirs])
-    expect_close(got, right, "the gradient of the sums")
+    got = torch.autograd.grad(result.sum(), mine, allow_unused=True)
+    right = torch.autograd.grad(_right_step(*theirs, ended, eos_id)[0].sum(), theirs)
+    for gradient, wanted, name in zip(got, right, ("sums", "log_probs"), strict=True):
+        expect(gradient is not None, Common.INPUT_CUT_OFF, f"the input without gradient is `{name}`")
+        expect_close(gradient, wanted, f"the gradient of the sums with respect to `{name}`")
     expect_device(function, {"sums": sums, "log_probs": log_probs, "ended": ended, "eos_id": eos_id})
+
+
+def _expect_any_order(function: Callable) -> None:
+    """Hypotheses that do not stand in order, of which one sentence's have all ended, or the only one has."""
+    for batch, k, vocab, eos_id in ((3, 4, 7, 2), (2, 1, 5, 4), (1, 3, 6, 0)):
+        sums, log_probs, ended, _ = _step_case(batch, k, vocab, eos_id, False)
+        order = torch.arange(k).roll(1)  # the best one is not the first
+        ended[-1] = True
+        case = sums[:, order], log_probs[:, order], ended[:, order], eos_id
+        asked = f"log_probs {tuple(log_probs.shape)} and eos_id {eos_id}, sums in any order, a sentence that has ended"
+        expect_step(call(function, *case), sums, _right_step(*case), asked, {})
+
+
+def _expect_fewer_than_places(function: Callable) -> None:
+    """With more places than continuations the sums of those left over are -inf; their tokens may be any."""
+    batch, k, vocab, eos_id = 2, drawn(7, 9), 4, 1
+    sums, log_probs, ended = torch.full((batch, k), -torch.inf).double(), randn(batch, k, vocab), torch.zeros(batch, k)
+    sums[:, 0] = 0.0
+    case = sums, log_probs.log_softmax(-1), ended.bool(), eos_id
+    value, right = call(function, *case), _right_step(*case)
+    asked = f"log_probs {tuple(log_probs.shape)}, one hypothesis alone"
+    for got, wanted, name, count in zip(value, right, ("sums", "parents", "tokens"), (k, vocab, vocab), strict=True):
+        expect_tensor(got, (batch, k), name=f"the {name}", asked=asked)
+        expect_close(got[:, :count], wanted[:, :count], f"the {name}", asked=asked)
 
 
 # ---- merges

@@ -57,6 +57,7 @@ def label_smoothed_loss(function: Callable) -> None:
         known.PADDING: (right + padding) / 2,
         known.TOO_LITTLE: _token_loss(0.8, 0.05, 0.05),
         known.TOO_MUCH: _token_loss(1, 0.05, 0.05),
+        known.SHARE_TWICE: _token_loss(0.9, 0.05, 0.05),
         known.WRONG_TOKENS_ONLY: _token_loss(0.8, 0.2 / 3, 0.2 / 3),
         known.NOT_TO_PADDING: _token_loss(0.8, 0.1, 0),
         known.SUM_OVER_TOKENS: _token_loss(1, 0.2, 0.2),
@@ -150,9 +151,10 @@ def greedy_decode(function: Callable) -> None:
         m.decoding.LEAST_LIKELY: [[0] * 4] * 3,
         m.decoding.FIRST_POSITION: [[5] * 4, [8] * 4, [9] * 4],
     }
+    begun = all(row[:1] == [10] for row in result)  # in each, for one may begin so by chance
     of_a_row = {
         m.decoding.EOS_KEPT: lambda row: 11 in row,
-        m.decoding.BOS_KEPT: lambda row: row[:1] == [10],
+        m.decoding.BOS_KEPT: lambda row: begun,
         m.decoding.AFTER_EOS: lambda row: row[:2] == [8, 1],
     }
     if result != right:
@@ -236,6 +238,7 @@ def beam_step(function: Callable) -> None:
         known.END_FREE: _step([[-0.5, -1.0], [-0.2, tenth]], [[1, 0], [0, 0]], [[3, 3], [3, 0]]),
         known.BY_K: _step(best, [[3, 0], [0, 0]], [[1, 0], [0, 1]]),
         known.PLACES: _step(best, [[7, 0], [0, 1]], [[3, 0], [0, 1]]),
+        known.ROWS: _step(best, [[1, 0], [2, 2]], [[3, 0], [0, 1]]),
         known.SUMS_FORGOTTEN: _step([[0.0, -0.6931], [-0.1054, -0.9163]], [[1, 0], [1, 0]], [[3, 0], [1, 0]]),
         known.OWN_BEST: _step([best[0], [tenth, -2.1054]], [[1, 0], [0, 1]], [[3, 0], [0, 1]]),
         known.WHOLE_BATCH: _step([[-0.5, tenth], [second, half]], [[1, 0], [0, 0]], [[3, 0], [1, 0]]),
@@ -302,7 +305,8 @@ def beam_search(function: Callable) -> None:
     expect(not any(1 in row for row in greedy), m.decoding.EOS_KEPT, "with a beam of 1", got=greedy)
     expect(not any(0 in row for row in greedy), m.decoding.BOS_KEPT, "with a beam of 1", got=greedy)
     told = {"expected": [[2, 4]] * 2, "got": greedy}
-    expect(greedy == [[2, 4]] * 2, Unexplained.VALUES, "with a beam of 1, which is greedy decoding, it", **told)
+    likely = m.decoding.FIRST_POSITION if greedy == [[2] * 5] * 2 else Unexplained.VALUES
+    expect(greedy == [[2, 4]] * 2, likely, "with a beam of 1, which is greedy decoding, it", **told)
     result = call(function, chain, source, 3, 5, 0, 1, length_penalty=0.0)
     expect_lists(result, 2)
     wrong = {

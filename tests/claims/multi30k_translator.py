@@ -254,6 +254,11 @@ def judged() -> list[float]:
     return first(f"{REWARDED} − beam of 5", "The_shipped*")["difference"]
 
 
+def shipped_tokens(way: str) -> float:
+    """How many tokens a test caption has, decoded in this way."""
+    return first(way, "The_shipped_translator_as_it_ships*")["values"]["tokens in a caption"]
+
+
 def described(text: str, name: str) -> list[list[float]]:
     """Tokens of a caption, mean precision and BLEU, of each line that begins so."""
     return [numbers(line.partition(":")[2]) for line in text.splitlines() if line.startswith(name)]
@@ -445,6 +450,16 @@ CLAIMS = [
             > max(difference(f"{AVERAGED} − transformer, subwords")[0], difference(f"{WIDE} − {AVERAGED}")[0])
         ),
     ),
+    Claim(
+        "rewards-reading",
+        "it costs only the time for the tokens that are added, one for every eighteen",
+        lambda _: round(shipped_tokens("beam of 5") / (shipped_tokens(REWARDED) - shipped_tokens("beam of 5"))) == 18,
+    ),
+    Claim(
+        "rewards-reading",
+        "Its captions are as long, so long ones were left; but their words fit less well",
+        lambda _: tokens(LATE) >= tokens(REWARDED) and precision(LATE) < precision(REWARDED),
+    ),
     Claim("rewards-reading", f"the reward is ahead of it by {signed(decoding(f'{REWARDED} − {LATE}'))}", always),
     Claim(
         "rewards-reading",
@@ -457,7 +472,7 @@ CLAIMS = [
     ),
     Claim(
         "rewards-reading",
-        f"Of the tokens that the reward adds, {right(REWARDED):.0f} in 100 stand in the reference "
+        f"Of the tokens that the reward adds, {right(REWARDED):.0f} in 100 are in the reference "
         f"(of *on the street* {right(FILLED):.0f}), while of the others "
         f"{decoded('beam of 5')['values']['of them in the reference, %']:.0f} do",
         always,
@@ -477,7 +492,8 @@ CLAIMS = [
     ),
     Claim(
         "look-reading",
-        "no head gives the end more than 14 % of its weight, none has less than 43 % on one piece of a row",
+        "no head gives the end more than 14 % of its weight, about what any two pieces would get from an even "
+        "look, and none gives the heaviest piece of a row less than 43 %",
         lambda o: (
             [
                 edge(map(int, re.findall(r"(\d+)%", line)))
