@@ -31,7 +31,9 @@ from autograder.checks import (
     expect_raises,
     expect_tensor,
     found,
+    gradients_of,
     named_parameters,
+    nearest,
     place,
     rand_weights,
     randint,
@@ -73,14 +75,16 @@ def _rms(state: State, x: Tensor, eps: float = 1e-6) -> Tensor:
     return F.rms_norm(x, x.shape[-1:], state["weight"], eps)
 
 
-def _rms_mistakes(state: State, eps: float, x: Tensor) -> dict[Mistake, Callable[[], Tensor]]:
+def _rms_mistakes(state: State, eps: float, x: Tensor, got: Any) -> dict[Mistake, Callable[[], Tensor]]:
     square = x.pow(2).mean(-1, keepdim=True)
+    by_norm = x.shape[-1] ** 0.5 / (x.norm(dim=-1, keepdim=True) + eps)
+    outside = [x * part * state["weight"] for part in (1 / (square.sqrt() + eps), by_norm)]
 
     def over_dimension_2() -> Tensor:
         return x / (x.pow(2).mean(2, keepdim=True) + eps).sqrt() * state["weight"]
 
     return {
-        m.RMSNorm.EPS_OUTSIDE: lambda: x / (square.sqrt() + eps) * state["weight"],
+        m.RMSNorm.EPS_OUTSIDE: lambda: nearest(got.double(), *outside),
         m.RMSNorm.EPS_IGNORED: lambda: _rms(state, x),
         m.RMSNorm.EPS_DEFAULT: lambda: _rms(state, x, 1e-5),
         m.RMSNorm.NO_EPS: lambda: _rms(state, x, 0.0),
@@ -119,8 +123,9 @@ def _check_rms_values(cls: Callable, shape: tuple[int, ...], eps: float | None, 
         x = ((randn(*shape) + torch.arange(dim)) * (1e-3 if eps is None else scale)).to(dtype)
         asked = f"x {shape} and eps {value:g}" + " (features near 0.001)" * (eps is None)
         right = x.double()
-        wrong = _rms_mistakes(state, value, right)
-        expect_close(call(module, x), _rms(state, right, value), "the result", wrong, dtype, _NEAR, asked)
+        y = call(module, x)
+        wrong = _rms_mistakes(state, value, right, y)
+        expect_close(y, _rms(state, right, value), "the result", wrong, dtype, _NEAR, asked)
 
 
 # ---- SwiGLU
@@ -301,7 +306,7 @@ def _attention(
 
 def _wide_calls() -> Iterator[tuple[int, int, int, int | None, tuple[int, ...]]]:
     """Long texts and long caches, many heads in groups, many rows."""
-    yield drawn(1, 2), 8, 2, None, (drawn(280, 400), drawn(2, 40), 1)
+    yield drawn(1, 2), 8, 2, None, (drawn(520, 600), drawn(2, 40), 1)  # beyond a mask of 512 kept ready
     kept, shared = drawn(9, 12), drawn(4, 5)
     yield drawn(1, 2), 2 * kept * shared, kept * shared, kept, (drawn(2, 9), drawn(40, 70), drawn(2, 9))
     yield drawn(70, 130), 2 * drawn(9, 16), 1, None, (drawn(2, 5),) * drawn(3, 9)
@@ -389,6 +394,8 @@ def _check_calls(
         shared = len(state["Wk.weight"]) * heads // dim
         asked = f"x {tuple(x_new.shape)}, heads {heads}, kv_heads {shared} and {past or 'no'} positions in the cache"
         right, wrong = _attend(state, so_far, heads, past=past), _attention_mistakes(state, so_far, heads, past)
+        if past:
+            _expect_counted_on(state, so_far, heads, past, expect_cache(following)[0], tolerance, asked)
         expect_close(y, right, "the output", wrong, dtype, tolerance, asked)
         (keys, values), (right_keys, right_values) = expect_cache(following), _kept(state, so_far, heads)
         # Where one position outweighs all others, the output does not show how the keys were turned.
@@ -396,6 +403,23 @@ def _check_calls(
         expect_close(keys, right_keys, "the cached keys", halves, dtype, tolerance, asked)
         expect_close(values, right_values, "the cached values", None, dtype, tolerance, asked)
         cache = following
+
+
+def _expect_counted_on(
+    state: State, x: Tensor, heads: int, past: int, keys: Tensor, tolerance: float, asked: str
+) -> None:
+    """Name keys whose positions go on with another number than t, and old ones that are turned once more."""
+    flat, right = _kept(state, x, heads, turn=_unturned)[0], _kept(state, x, heads)[0]
+    if keys.shape != right.shape or torch.allclose(keys.double(), right, tolerance, tolerance):
+        return
+    told = {"expected": right, "got": keys, "asked": asked}
+    old = _turn(right[:, :, :past], torch.arange(past))
+    twice = torch.allclose(keys[:, :, :past].double(), old, tolerance, tolerance)
+    expect(past == 1 or not twice, m.CausalSelfAttention.TURNED_AGAIN, "the cached keys", **told)
+    for first in {2, x.shape[0], *right.shape[1::2]} - {past}:  # sizes that may be taken for t
+        new = _turn(flat[:, :, past:], torch.arange(first, first + x.shape[1] - past))
+        shifted = torch.allclose(keys[:, :, past:].double(), new, tolerance, tolerance)
+        expect(not shifted, m.CausalSelfAttention.ANOTHER_T, "the cached keys", **told)
 
 
 def _expect_given_cache(module: nn.Module, state: State, heads: int) -> None:
@@ -416,8 +440,8 @@ def _expect_gradients_through_the_cache(module: nn.Module, state: State) -> None
     y, _ = expect_pair(call(module, mine[:, 2:], expect_cache(cache)), m.CausalSelfAttention)
     direction = randn(2, 1, 6)
     expect(y.requires_grad, Common.CUT_OFF)
-    (got,) = torch.autograd.grad(y, [mine], direction, allow_unused=True)
-    (right,) = torch.autograd.grad(_attend(state, theirs, 3, past=2), [theirs], direction)
+    (got,) = gradients_of(y, [mine], direction)
+    (right,) = gradients_of(_attend(state, theirs, 3, past=2), [theirs], direction)
     got = torch.zeros_like(right) if got is None else got
     what = "the gradient that reaches the input through the cache"
     expect_close(got, right, what, tolerance=_NEAR, otherwise=m.CausalSelfAttention.CACHE_CUT_OFF)
@@ -520,7 +544,7 @@ def _model(
 def _wide_models() -> Iterator[tuple[int, int, int, int, int, int | None, int, tuple[int, ...]]]:
     """A wide vocabulary, long texts, many layers, many rows."""
     yield drawn(9000, 20_000), 4, 2, 1, drawn(3, 9), None, 1, (drawn(20, 40), 1)
-    yield drawn(5, 30), 4, 2, 1, drawn(3, 9), None, drawn(1, 2), (drawn(260, 400), drawn(2, 20))
+    yield drawn(5, 30), 4, 2, 1, drawn(3, 9), None, drawn(1, 2), (drawn(520, 600), drawn(2, 20))
     yield drawn(5, 30), 8, 4, drawn(13, 16), drawn(3, 9), 2, drawn(9, 20), (drawn(2, 9), drawn(2, 9))
 
 
@@ -671,7 +695,7 @@ def _wide_texts() -> Iterator[tuple[int, int, int, int, float]]:
     yield drawn(2, 4), drawn_wide(13, 500), drawn(5, 30), drawn(0, 4), 1.0
     yield drawn_wide(6, 130), drawn(5, 12), drawn_wide(30, 4000), drawn(0, 4), 1.0
     yield drawn(2, 4), drawn(520, 700), drawn(5, 30), drawn(0, 4), 1.0
-    yield drawn(130, 260), drawn(5, 12), drawn(5, 30), drawn(0, 4), 1.0
+    yield drawn(520, 700), drawn(5, 12), drawn(5, 30), drawn(0, 4), 1.0
     vocab = drawn(5000, 9000)
     yield drawn(2, 4), drawn(9, 30), vocab, drawn(vocab // 2, vocab - 1), 0.5
     yield drawn(2, 4), drawn(9, 30), drawn(5, 30), drawn(0, 4), drawn_between(6.0, 9.0)
@@ -804,10 +828,13 @@ def _drawn_with(
 
 def _expect_greedy(function: Callable) -> None:
     sizes = ((4, 4), (3, 7), (1, 5), (6, 2), (1, drawn(60, 5000)), (drawn(100, 600), drawn(9, 90)), (2, 1))
-    for batch, vocab in sizes:
-        logits = 1e-3 * randn(batch, vocab, dtype=torch.float32) + 0.01 * torch.stack(
+    sizes = [(*size, torch.float32) for size in (*sizes, (2, drawn(20_000, 50_000)))]
+    for batch, vocab, dtype in (*sizes, (drawn(30, 50), drawn(4000, 5000), torch.float64)):
+        logits = 1e-3 * randn(batch, vocab, dtype=dtype) + 0.01 * torch.stack(
             [torch.randperm(vocab) for _ in range(batch)]
         )
+        if dtype == torch.float64:
+            logits += 5000  # where half precision tells neighbours apart no more
         right = logits.argmax(-1)
         for settings in ({"temperature": 0}, {"temperature": 0.0, "top_p": 0.9}, {"temperature": 0, "top_k": 2}):
             given = {"generator": torch.Generator().manual_seed(batch)} if "top_k" in settings else {}
@@ -886,6 +913,10 @@ _LOTS = [
     _Lot((12, 24), 50, (5, 60), ("cold",)),
     _Lot((5000, 7000), 1, (6, 9), ("mild",)),
     _Lot((2001, 2500), 1, (30, 60), ("high_p",)),
+    _Lot((2001, 2500), 1, (30, 60), ("highest_p",)),
+    *(_Lot((2001, 2500), 1, (6, 9), (kind,)) for kind in ("cool", "warm", "hot")),
+    _Lot((6, 9), 50, (3000, 6000), ("few",)),
+    _Lot((2, 9), 60, (100, 900), ("top_p",)),
     _Lot((40, 60), 300, (30, 60), ()),
     _Lot((12, 24), 50, (5, 60), ("temperature",)),
     _Lot((12, 24), 50, (30, 100), ("top_k",)),
@@ -897,6 +928,8 @@ _LOTS = [
     _Lot((6, 9), 50, (1000, 5000), ("temperature", "top_k", "top_p"), shuffled=True),
     _Lot((2001, 2500), 1, (4, 9), ("temperature",), shuffled=True),
     _Lot((12, 24), 50, (5, 60), ("temperature",), generator=True),
+    _Lot((71, 120), 50, (120, 900), ("warm",), generator=True),
+    _Lot((71, 120), 50, (120, 900), ("top_k", "top_p"), generator=True),
     _Lot((12, 24), 50, (5, 60), ("top_k",), generator=True),
     _Lot((2, 9), 60, (5, 30), ("top_p",), shuffled=True, generator=True),
     _Lot((1, 1), 100, (30, 100), ("temperature", "top_k", "top_p"), generator=True),
@@ -904,36 +937,42 @@ _LOTS = [
 _LIKELIEST = 0.5  # no token of a lot is likelier
 
 
+_TEMPERATURES = {
+    "temperature": ((0.08, 0.35), (3.5, 9.0)),
+    "cold": ((0.003, 0.04),),
+    "cool": ((0.4, 0.49), (0.51, 0.6)),
+    "mild": ((0.6, 0.8), (1.25, 1.7)),
+    "warm": ((2.1, 2.9),),
+    "hot": ((20.0, 90.0),),
+}
+_TOP_P = {"top_p": (0.0, 0.9), "high_p": (0.91, 0.97), "highest_p": (0.971, 0.985)}
+
+
 def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]:
     """Scores of one row and settings, which decide without a close call which tokens are left, two or more of them.
 
-    A temperature is far from 1, or "mild"; what `top_k` and `top_p` take away each would come in a tenth of the draws,
-    and of "high_p" in a thirtieth.
+    A temperature is one of `_TEMPERATURES`. What `top_k`, "few" of a wide vocabulary too, and `top_p` take away each
+    would come in a tenth of the draws, of "high_p" in a thirtieth, and of "highest_p" in a seventieth.
     """
     while True:
         settings: dict[str, Any] = {}
-        if "temperature" in kinds:
-            settings["temperature"] = drawn_between(*((0.08, 0.35), (3.5, 9.0))[drawn(0, 1)])
-        if "cold" in kinds:
-            settings["temperature"] = drawn_between(0.003, 0.04)
-        if "mild" in kinds:
-            settings["temperature"] = drawn_between(*((0.6, 0.8), (1.25, 1.7))[drawn(0, 1)])
+        if ranges := next((_TEMPERATURES[kind] for kind in kinds if kind in _TEMPERATURES), None):
+            settings["temperature"] = drawn_between(*ranges[drawn(0, len(ranges) - 1)])
         scores = (randn(vocab) * drawn_between(0.7, 2.5) * settings.get("temperature", 1.0)).float()
         chances = _distribution(scores, **settings)
-        if "top_k" in kinds:
-            settings["top_k"] = drawn(max(2, vocab // 6), vocab - 1)
+        if "top_k" in kinds or "few" in kinds:
+            settings["top_k"] = drawn(10, 90) if "few" in kinds else drawn(max(2, vocab // 6), vocab - 1)
             ordered = scores.sort(descending=True).values
             close = ordered[settings["top_k"] - 1] - ordered[settings["top_k"]] < 1e-4 * ordered.abs().max()
             kept = _distribution(scores, **settings)
             if close or chances[kept == 0].sum() < 0.1:
                 continue
             chances = kept
-        if "top_p" in kinds or "high_p" in kinds:
+        if limits := next((_TOP_P[kind] for kind in kinds if kind in _TOP_P), None):
             ordered = chances.sort(descending=True).values
             count = drawn(2, vocab - 1)
             before, crossing = ordered[: count - 1].sum().item(), ordered[count - 1].item()
-            least, most = (0.91, 0.97) if "high_p" in kinds else (0.0, 0.9)
-            if before < least or before + crossing > most or crossing < 1e-3:
+            if before < limits[0] or before + crossing > limits[1] or crossing < 1e-3:
                 continue
             settings["top_p"] = before + crossing / 2
             chances = _distribution(scores, **settings)
@@ -1095,6 +1134,8 @@ def check_generate(function: Callable) -> None:
         _expect_text_lot(function, lot)
     for eos_id in (0, drawn(1, 7)):
         _expect_ends(function, eos_id)
+    for kinds in (("top_k",), ("temperature", "top_p")):
+        _expect_settings_beside_ends(function, kinds)
     prompt = randint(0, 5, (2, 3))
     model = place(_make_toy, beside=function)(randn(97, 5, dtype=torch.float32), 100)
     expect_close(call(function, model, prompt, 0, temperature=0), prompt, "the result for length 0, the prompt itself,")
@@ -1111,6 +1152,11 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
     def written(**changes: Any) -> list[list[int]]:
         return _cut([_write(table, row, length, eos_id, **changes) for row in rows], n, eos_id)
 
+    def without_end(got: Tensor) -> Tensor:
+        # Beyond the end the toy is tired, and what it says there is of no use: the length tells.
+        goes_on = len(right[0]) < n + length == got.shape[1]
+        return got if goes_on else torch.tensor([_write(table, row, length, None) for row in rows])
+
     right = written()
     # Computing the last token too is no mistake.
     model = place(_make_toy, beside=function)(table, batch * len(right[0]))
@@ -1120,13 +1166,16 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
         m.generate.NO_CACHES: lambda: torch.tensor(written(see=lambda t: t if len(t) == n else t[-1:])),
         m.generate.EOS_IN_PROMPT: lambda: torch.tensor(written(begun=lambda row: eos_id not in row)),
     }
+    if eos_id == 0:
+        wrong[m.generate.EOS_OF_0] = lambda: without_end(tokens)
     asked = f"a prompt {(batch, n)}, length {length}, eos_id {eos_id} and temperature 0"
     expect_close(tokens, torch.tensor(right), "what is written", wrong, torch.int64, asked=asked)
 
 
 _TEXT_LOTS = [
-    _Lot((30, 60), 40, (5, 12), ("temperature",)),
+    _Lot((90, 120), 40, (9, 12), ()),  # where a softmax too many looks like nothing else
     _Lot((30, 60), 40, (5, 12), ("top_k",)),
+    _Lot((30, 60), 40, (5, 12), ("temperature",)),
     _Lot((2, 9), 90, (5, 30), ("temperature", "top_k", "top_p")),
     _Lot((1, 1), 300, (5, 12), ("top_p",)),
     _Lot((10, 30), 90, (5, 12), ("temperature",), generator=True),
@@ -1143,15 +1192,20 @@ def _expect_text_lot(function: Callable, lot: _Lot) -> None:
     asked = f"a prompt {(rows, n)}, length {lot.calls}, {listed(settings)}" + ", and a generator" * lot.generator
     text = call(function, level, prompt, lot.calls, **settings, **lot.chance())
     expect_tensor(text, (rows, n + lot.calls), torch.int64, "what is written", asked)
+    expect(level.computed <= rows * (n + lot.calls), m.generate.COMPUTED_AGAIN, asked=asked)
+    expect(not level.recorded, m.generate.GRADIENTS, asked=asked)
     steps = text[:, n:].T
     right, shown = _distribution(scores, **settings), steps.unique(return_counts=True)
     counts = torch.zeros(len(scores), dtype=torch.long).scatter_add(0, *shown) if _inside(steps, scores) else None
     same = rows - len(steps.T.unique(dim=0))
     for mistake, wrong in (
+        (m.generate.SOFTMAX, _distribution(scores.softmax(-1), **settings)),
         (m.generate.TEMPERATURE_TWICE, _distribution(scores / settings.get("temperature", 1.0), **settings)),
         (m.generate.SETTINGS, _distribution(scores)),
     ):
         # Rows that agree at every step are no draws of their own, whatever their shares look like.
+        if mistake is m.generate.SOFTMAX and "temperature" in settings:
+            continue  # which flattens as another one would
         possible = not same or rows**2 * float(wrong.square().sum()) ** lot.calls > FALSE
         if counts is not None and possible and _fits(counts, wrong, right):
             told = {"expected": _rounded(right), "got": _rounded(counts / counts.sum())}
@@ -1181,6 +1235,26 @@ def _expect_ends(function: Callable, eos_id: int) -> None:
         _expect_counts(
             steps[:, step][~ended[:, step]], scores, settings, f"{asked}, step {step + 1}", m.generate.SETTINGS
         )
+
+
+def _expect_settings_beside_ends(function: Callable, kinds: Collection[str]) -> None:
+    """Rows that end, which few do at each step, draw by the settings until then; the token that ends them is rare."""
+    rarest = 1.0
+    while rarest > 0.1:
+        scores, settings = _scores(drawn(20, 30), kinds)
+        right = _distribution(scores, **settings)
+        rarest, eos_id = right.masked_fill(right == 0, math.inf).min(0)
+    level = place(_make_toy, beside=function)(scores.expand(97, -1).clone(), 10**6)
+    prompt, length = randint(0, len(scores), (drawn(500, 700), 2)), drawn(12, 20)
+    asked = f"a prompt {tuple(prompt.shape)}, length {length}, eos_id {int(eos_id)}, {listed(settings)}"
+    text = call(function, level, prompt, length, eos_id=int(eos_id), **settings)
+    expect_tensor(text, (len(prompt), 2 + length), torch.int64, "what is written", asked)
+    steps = text[:, 2:]
+    ended = ((steps == eos_id).cumsum(1) - (steps == eos_id).long()) > 0
+    for step in (0, length - 1):
+        on = f"{asked}, step {step + 1}"
+        _expect_counts(steps[:, step][~ended[:, step]], scores, settings, on, m.generate.SETTINGS)
+    expect(not level.recorded, m.generate.GRADIENTS, asked=asked)
 
 
 def _expect_sampling(function: Callable) -> None:
@@ -1219,14 +1293,15 @@ def _written_with(
 # ---- a head that copies
 
 
-def _induction(weights: Tensor, tokens: Tensor, rows: Callable[[int], int] = lambda b: b) -> Tensor:
-    """The formula, position by position; `rows` says whose tokens decide for a row."""
+def _induction(weights: Tensor, tokens: Tensor, rows: Callable[[int], int] = lambda b: b, least: int = 1) -> Tensor:
+    """The formula, position by position; `rows` says whose tokens decide for a row, a copy lies `least` places back."""
     found = [weights.new_zeros(weights.shape[1])]
     for b in range(len(tokens)):
         row = tokens[rows(b)].tolist()
         for i, token in enumerate(row):
-            if token in row[:i]:
-                latest = max(j for j in range(i) if row[j] == token)
+            copies = [j for j in range(i + 1 - least) if row[j] == token]
+            if copies:
+                latest = copies[-1]
                 found.append(weights[b, :, i, latest + 1])
     return torch.stack(found).sum(0) / max(len(found) - 1, 1)
 
@@ -1274,6 +1349,7 @@ def check_induction_score(function: Callable) -> None:
     wrong = {
         m.induction_score.FIRST_ROW: lambda w, t: _induction(w, t, lambda b: 0),
         m.induction_score.ROW_BY_ROW: _row_by_row,
+        m.induction_score.ADJACENT: lambda w, t: _induction(w, t, least=2),
     }
     expect_matches(function, _induction, cases[1:] + cases[:1], wrong, "the scores", device=False)
     expect_gradients(function, _induction, between)

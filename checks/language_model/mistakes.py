@@ -14,6 +14,7 @@ class RMSNorm(Mistake):
     SUM = "the sum of the squares is taken, not their mean"
     NO_ROOT = "the mean square divides, not its root"
     ABSOLUTE = "the mean of the absolute values divides: square, mean, root"
+    SQUARE_OF_MEAN = "the mean is squared: square first, then take the mean, then the root"
     POSITIONS = "it is normalized over the positions instead of the features"
     WHOLE = "it is normalized over the whole tensor: each position has a mean square of its own"
     KEEPDIM = "the mean loses its dimension, so that a position is divided by the root of another: `keepdim=True`"
@@ -23,7 +24,7 @@ class RMSNorm(Mistake):
     )
     BATCH = "it is normalized over the batch: items of a batch must not touch each other"
     DIMENSION_2 = "it is normalized over dimension 2, which is the last one only where there are three"
-    EPS_OUTSIDE = "`eps` is added outside the root, and should stand inside"
+    EPS_OUTSIDE = "`eps` is added outside the root: it belongs inside, to the mean square"
     EPS_IGNORED = "the argument `eps` is ignored"
     EPS_DEFAULT = "the default of `eps` is not the one in the signature"
     NO_EPS = "`eps` is left out"
@@ -44,6 +45,8 @@ class SwiGLU(Mistake):
     UP_UNUSED = "`up` is not used"
     GATE_UNUSED = "`gate` is not used"
     GATE_TWICE = "`gate` is used twice, and `up` never"
+    DOWN_UNUSED = "`down` is not used"
+    DOWN_FIRST = "`down` is applied to one of the two alone: multiply them first"
     RESIDUAL = "the input is added to the result: the residual connection belongs to the layer"
     FIRST_SEQUENCE = "the first sequence's result is given for the whole batch"
 
@@ -68,10 +71,13 @@ class CausalSelfAttention(Mistake):
     HALVES = "features k and k + d/2 are turned together: here it is 2k and 2k + 1"
     FROM_0_AGAIN = "the positions start from 0 again: with a cache of t positions they go on with t"
     FROM_1 = "positions are counted from 1: the first one is 0"
+    ANOTHER_T = "the new positions do not go on with t, the number of cached positions: it is the cache's third size"
+    TURNED_AGAIN = "keys are turned twice: those in the cache are turned already, so turn only the new ones, once"
     CACHE_UNUSED = "the cache is not used: the new positions see only themselves"
     OLD_LOST = "the older positions are lost from the cache: join the new ones to them"
     NEWEST_FIRST = "the newest keys and values come before the older ones: join them behind"
     OWN_CACHE = "the layer goes on from what it kept of its last call: go on from the cache that is handed in"
+    VALUES_FIRST = "the cache holds the values first: it is keys, then values"
     MERGED_CACHE = "the heads are merged, or not split, in the cache: it keeps a dimension for them"
     CACHE_CUT_OFF = "no gradient reaches the earlier positions through the cache: no `.detach()`, no `.data`"
     NOT_SCALED = "the scores are not divided by the root of a head's features"
@@ -133,6 +139,13 @@ class perplexity(Mistake):
     MEAN_OF_PERPLEXITIES = "the mean of the sentences' perplexities: take the mean of all tokens' losses, then exp"
     MEAN_OF_INVERSES = "this is the mean of 1/p: perplexity is exp of the mean of -log p"
     NOT_SHIFTED = "each token is compared with its own scores, not with those of the position before it"
+    SHIFTED_BACK = "the scores are compared with the token before them: those at position t are about token t + 1"
+    RESHAPED = (
+        "`reshape` or `view` cuts the logits anew and mixes the positions: turn the two dimensions by `transpose`"
+    )
+    OF_REAL_ONES = (
+        "the prediction behind each real token counts, the one of padding too: what counts is a real *target*"
+    )
     PAD_IS_1 = "`pad_id` is taken to be 1: use the argument"
     PAD_IS_0 = "`pad_id` is taken to be 0: use the argument"
     FIRST_COUNTED = "the first token is counted among those predicted: nothing predicts it"
@@ -142,7 +155,10 @@ class perplexity(Mistake):
 class sample_next(Mistake):
     GREEDY = "always the likeliest token: draw"
     NOT_GREEDY = "a temperature of 0 does not give the likeliest token"
-    UNIFORM = "all tokens that are left are equally likely: draw by their probabilities"
+    UNIFORM = (
+        "all tokens that are left are equally likely: draw by their probabilities, a softmax over the last dimension"
+    )
+    NO_SOFTMAX = "scores are drawn from as if they were probabilities: a softmax makes these of them"
     NO_TEMPERATURE = (
         "the temperature has no effect: it is not used, or divides probabilities, where a common factor is lost; "
         "divide the logits"
@@ -175,12 +191,15 @@ class generate(Mistake):
     FIRST_POSITION = "the scores of the first position are read: those of the last one tell of the next token"
     FIRST_ROW = "the first row's tokens are written to all rows"
     ENDED_GOES_ON = "a row that has ended goes on: fill it with `eos_id`"
+    FILLED = "a row that has ended is filled with something else: fill it with `eos_id`"
     ALL_ENDED = "it goes on after all rows have ended"
     FIRST_ENDED = "it stops when the first row has ended: go on until all have"
     LAST_END_LOST = "it stops before the tokens that end the last row are written: append, then stop"
     NO_EOS = "`eos_id` is not used"
+    EOS_OF_0 = "an `eos_id` of 0 is taken for none: ask whether it `is None`"
     EOS_IN_PROMPT = "`eos_id` in the prompt ends a row: only a token that was written does"
     SETTINGS = "the settings do not reach the draw: pass `**sampling` on to `sample_next`"
+    SOFTMAX = "a softmax is taken of the scores before `sample_next`, which takes one itself: hand it the logits"
     TEMPERATURE_TWICE = "the temperature acts twice: `sample_next` divides by it, and nobody else should"
     GREEDY = "tokens are never drawn: they are always the likeliest ones"
     ONE_FOR_ALL = "rows with the same scores always get the same token: each row is drawn on its own"
@@ -195,6 +214,8 @@ class induction_score(Mistake):
     )
     FIRST_COPY = "the first earlier copy is taken where there are several: the latest one counts"
     ALL_COPIES = "all earlier copies count where there are several: take the latest one alone"
+    ITSELF = "a position counts as an earlier copy of itself: only those before it do"
+    ADJACENT = "a copy right before its position is left out: it counts, and what lies behind it is the position itself"
     ALL_POSITIONS = "positions whose token is new are counted, too: average over those that have an earlier copy"
     TRANSPOSED = "the weights are read the wrong way round: `weights[..., i, j]` is what position i gives to j"
     SUM = "this is a sum: take the mean over the positions that have an earlier copy"

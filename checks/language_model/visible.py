@@ -21,6 +21,7 @@ from autograder.checks import (
     expect_raises,
     expect_tensor,
     named_parameters,
+    nearest,
     place,
     unchanged,
 )
@@ -55,32 +56,33 @@ def _tensors(wrong: Mapping[Mistake, Any]) -> dict[Mistake, Callable[[], Tensor]
     graded="other cases, large numbers, library functions, gradients, dtypes and devices",
 )
 def RMSNorm(cls: Callable) -> None:
-    """The features (1, 7), whose mean square is 25, and (6, 8), whose is 50."""
+    """The features (1, 7), whose mean square is 25, and (-6, 8), whose is 50."""
     norm = call(cls, 2)
     expect_parameters(norm, {"weight": (2,)})
     start = dict(norm.named_parameters())["weight"].detach()
     expect(torch.equal(start, torch.ones(2)), m.RMSNorm.START, "the start", expected=[1.0, 1.0], got=start)
     norm.load_state_dict({"weight": torch.tensor([1.0, 10.0])}, strict=False)
-    x = torch.tensor([[[1.0, 7.0], [6.0, 8.0]]])
+    x = torch.tensor([[[1.0, 7.0], [-6.0, 8.0]]])
     with unchanged(x=x):
         y = call(norm, x)
     root = 50**0.5
     wrong = {
-        m.RMSNorm.WEIGHT_UNUSED: [[[0.2, 1.4], [6 / root, 8 / root]]],
+        m.RMSNorm.WEIGHT_UNUSED: [[[0.2, 1.4], [-6 / root, 8 / root]]],
         m.RMSNorm.CENTRED: [[[-1.0, 10.0], [-1.0, 10.0]]],
-        m.RMSNorm.SUM: [[[1 / root, 70 / root], [0.6, 8.0]]],
-        m.RMSNorm.NO_ROOT: [[[0.04, 2.8], [0.12, 1.6]]],
-        m.RMSNorm.DEVIATION: [[[1 / 3, 70 / 3], [6.0, 80.0]]],
-        m.RMSNorm.UNBIASED_DEVIATION: [[[1 / 18**0.5, 70 / 18**0.5], [6 / 2**0.5, 80 / 2**0.5]]],
-        m.RMSNorm.ONE_PLUS_WEIGHT: [[[0.4, 15.4], [12 / root, 88 / root]]],
-        m.RMSNorm.POSITIONS: [[[1 / 18.5**0.5, 70 / 56.5**0.5], [6 / 18.5**0.5, 80 / 56.5**0.5]]],
-        m.RMSNorm.WHOLE: [[[1 / 37.5**0.5, 70 / 37.5**0.5], [6 / 37.5**0.5, 80 / 37.5**0.5]]],
-        m.RMSNorm.BATCH: [[[1.0, 10.0], [1.0, 10.0]]],
-        m.RMSNorm.KEEPDIM: [[[0.2, 70 / root], [1.2, 80 / root]]],
-        m.RMSNorm.VARIANCE_KEEPDIM: [[[1 / 18**0.5, 70 / 2**0.5], [6 / 18**0.5, 80 / 2**0.5]]],
-        m.RMSNorm.ABSOLUTE: [[[0.25, 17.5], [6 / 7, 80 / 7]]],
+        m.RMSNorm.SUM: [[[1 / root, 70 / root], [-0.6, 8.0]]],
+        m.RMSNorm.NO_ROOT: [[[0.04, 2.8], [-0.12, 1.6]]],
+        m.RMSNorm.DEVIATION: [[[1 / 3, 70 / 3], [-6 / 7, 80 / 7]]],
+        m.RMSNorm.UNBIASED_DEVIATION: [[[1 / 18**0.5, 70 / 18**0.5], [-6 / 98**0.5, 80 / 98**0.5]]],
+        m.RMSNorm.ONE_PLUS_WEIGHT: [[[0.4, 15.4], [-12 / root, 88 / root]]],
+        m.RMSNorm.POSITIONS: [[[1 / 18.5**0.5, 70 / 56.5**0.5], [-6 / 18.5**0.5, 80 / 56.5**0.5]]],
+        m.RMSNorm.WHOLE: [[[1 / 37.5**0.5, 70 / 37.5**0.5], [-6 / 37.5**0.5, 80 / 37.5**0.5]]],
+        m.RMSNorm.BATCH: [[[1.0, 10.0], [-1.0, 10.0]]],
+        m.RMSNorm.KEEPDIM: [[[0.2, 70 / root], [-1.2, 80 / root]]],
+        m.RMSNorm.VARIANCE_KEEPDIM: [[[1 / 18**0.5, 70 / 98**0.5], [-6 / 18**0.5, 80 / 98**0.5]]],
+        m.RMSNorm.ABSOLUTE: [[[0.25, 17.5], [-6 / 7, 80 / 7]]],
+        m.RMSNorm.SQUARE_OF_MEAN: [[[0.25, 17.5], [-6.0, 80.0]]],
     }
-    right = torch.tensor([[[0.2, 14.0], [6 / root, 80 / root]]])
+    right = torch.tensor([[[0.2, 14.0], [-6 / root, 80 / root]]])
     expect_close(y, right, "the result", _tensors(wrong), tolerance=1e-4)
 
 
@@ -119,7 +121,10 @@ def SwiGLU(cls: Callable) -> None:
     right = torch.tensor([[[2.431581, 1.954769]]])
     wrong = {mistake: (value @ down.T).view(1, 1, 2) for mistake, value in hidden.items()}
     wrong[m.SwiGLU.RESIDUAL] = right + x
-    expect_close(y, right, "the result", _tensors(wrong), tolerance=1e-4)
+    wrong[m.SwiGLU.DOWN_UNUSED] = (silu(gate) * passed).view(1, 1, 2)
+    ones = [(down @ silu(gate)) * passed, silu(gate) * (down @ passed), silu(down @ gate) * passed]
+    down_first = {m.SwiGLU.DOWN_FIRST: lambda: nearest(y, *(one.view(1, 1, 2) for one in ones))}
+    expect_close(y, right, "the result", _tensors(wrong) | down_first, tolerance=1e-4)
 
 
 def _expect_heads(cls: Callable) -> None:
@@ -175,16 +180,20 @@ def CausalSelfAttention(cls: Callable) -> None:
     wrong = {
         known.NO_MASK: [[[2.0, 3.0]] * 3],
         known.NOT_ITSELF: [[[0.0, 0.0], [2.0, 0.0], [3.0, 3.0]]],
-        known.TURNED_ROUND: [[[2.0, 3.0], [2.0, 4.5], [0.0, 3.0]]],
         known.NEXT_TOO: [[[3.0, 3.0], [2.0, 3.0], [2.0, 3.0]]],
         known.ROTATED_VALUES: _running(turned),
         known.QUERIES_BY_WK: _running(x, turned @ turned.mT / 2**0.5),
         known.RESIDUAL: mean + x,
     }
+    # A mask turned round shows the later positions, and itself or not.
+    later = [torch.tensor([[[2.0, 3.0], [2.0, 4.5], [0.0, 3.0]]]), torch.tensor([[[2.0, 4.5], [0.0, 3.0], [0.0, 0.0]]])]
+    round_turned = {known.TURNED_ROUND: lambda: nearest(y, *later)}
     name = "the output when all scores are 0, the running mean of the positions,"
-    expect_close(y, mean, name, _tensors(wrong), tolerance=1e-4)
+    expect_close(y, mean, name, _tensors(wrong) | round_turned, tolerance=1e-4)
 
     keys, values = expect_cache(cache)
+    exchanged = _alike(keys, x.unsqueeze(1)) and _alike(values, turned.unsqueeze(1))
+    expect(not exchanged, known.VALUES_FIRST, "the keys in the cache", expected=turned, got=keys)
     wrong = {
         known.UNROTATED_KEYS: x.unsqueeze(1),
         known.WRONG_WAY: _turned(x * torch.tensor([1, -1])).unsqueeze(1) * torch.tensor([1, -1]),
@@ -197,6 +206,8 @@ def CausalSelfAttention(cls: Callable) -> None:
     expect_close(values, x.unsqueeze(1), "the values in the cache", tolerance=1e-4)
 
     rest, new = _in_two(attention, x)
+    from_2 = torch.cat((turned[:, :, :1], _turned(x[:, 1:], 2).unsqueeze(1)), 2)  # the sizes of the cache are 1 or 2
+    expect(not _alike(new[0], from_2), known.ANOTHER_T, "the keys in the new cache", expected=turned, got=new[0])
     wrong = {
         known.CACHE_UNUSED: [[[4.0, 6.0], [2.0, 4.5]]],
         known.NO_MASK_WITH_CACHE: [[[2.0, 3.0]] * 2],
@@ -208,14 +219,22 @@ def CausalSelfAttention(cls: Callable) -> None:
     wrong = {
         known.OLD_LOST: turned[:, :, 1:],
         known.FROM_0_AGAIN: torch.cat((turned[:, :, :1], _turned(x[:, 1:]).unsqueeze(1)), 2),
+        known.TURNED_AGAIN: _turned(turned.squeeze(1)).unsqueeze(1),
     }
     expect_close(new[0], turned, "the keys in the new cache", _tensors(wrong), tolerance=1e-4)
 
     attention = _attention(cls, 1.0)
     whole, _ = expect_pair(call(attention, x), known)
     rest, _ = _in_two(attention, x)
-    expect_close(rest, whole[:, 1:], "the output of positions 1 and 2, given the cache of position 0,", tolerance=1e-4)
+    scores = F.pad(_turned(x[:, 1:]), (0, 0, 1, 0)) @ turned.squeeze(1).mT / 2**0.5  # only the queries from 0 again
+    wrong = {known.FROM_0_AGAIN: lambda: _running(x, scores)[:, 1:]}
+    name = "the output of positions 1 and 2, given the cache of position 0,"
+    expect_close(rest, whole[:, 1:], name, wrong, tolerance=1e-4)
     _expect_heads(cls)
+
+
+def _alike(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.allclose(a.float(), b, atol=1e-4)
 
 
 def _in_two(attention: nn.Module, x: Tensor) -> tuple[Tensor, Pair]:
@@ -309,8 +328,9 @@ def perplexity(function: Callable) -> None:
         value = call(function, model, tokens, 3)
     logs = [math.log(2), math.log(4), math.log(8)]  # 0 then 1; 1 then 2; 2 then 0
     twice = -chances.log_softmax(-1)[[0, 1, 2], [1, 2, 0]].mean()
+    scores, targets = chances.log()[tokens[:, :-1]], tokens[:, 1:]
 
-    def nearest(*numbers: float) -> float:
+    def nearest_number(*numbers: float) -> float:
         return min(numbers, key=lambda number: abs(number - value) if isinstance(value, float) else 0.0)
 
     known = m.perplexity
@@ -321,10 +341,13 @@ def perplexity(function: Callable) -> None:
         known.SOFTMAX_FIRST: twice.exp().item(),
         known.PADDING: math.exp((sum(logs) + 3 * math.log(8)) / 6),
         known.PADDING_ZEROED: math.exp(sum(logs) / 6),
-        known.MEAN_OF_INVERSES: nearest((2 + 4 + 8) / 3, (2 + 4 + 8 + 3) / 6),  # without padding, and with
+        known.MEAN_OF_INVERSES: nearest_number((2 + 4 + 8) / 3, (2 + 4 + 8 + 3) / 6),  # without padding, and with
         known.POWER_OF_2: 2 ** (sum(logs) / 3),
         known.BY_SENTENCES: math.exp(sum(logs) / 2),
-        known.NOT_SHIFTED: nearest(2**2.6, 2 ** (8 / 3)),  # the first token counted, and not
+        known.NOT_SHIFTED: nearest_number(2**2.6, 2 ** (8 / 3)),  # the first token counted, and not
+        known.SHIFTED_BACK: F.cross_entropy(chances.log()[targets].mT, tokens[:, :-1], ignore_index=3).exp().item(),
+        known.RESHAPED: F.cross_entropy(scores.reshape(2, 4, 3), targets, ignore_index=3).exp().item(),
+        known.OF_REAL_ONES: 2**2.4,
         known.FIRST_COUNTED: math.exp(sum(logs) / 5),
         known.MEAN_OF_PERPLEXITIES: 1 + 32**0.5 / 2,
         known.MEAN_OF_MEANS: math.exp((logs[0] + (logs[1] + logs[2]) / 2) / 2),
@@ -342,6 +365,8 @@ def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> M
         return m.sample_next.TOP_K_FEW
     if found > wanted:
         return m.sample_next.TOP_K if "top_k" in settings else m.sample_next.TOP_P
+    if "top_p" not in settings:
+        return Unexplained.VALUES
     return m.sample_next.WARM if "temperature" in settings else m.sample_next.CROSSING
 
 
@@ -366,6 +391,9 @@ def sample_next(function: Callable) -> None:
     what = "the share of the likeliest token"
     plain = (drawn() == 0).double().mean().item()  # of probabilities taken for logits 0.32
     expect(abs(plain - 0.32) > 0.035, known.SOFTMAX_TWICE, what, asked="no setting", expected=0.5, got=plain)
+    # Log-probabilities drawn from as they are: that of 1 never comes, and 4 twice as often as 2.
+    plainly = abs(plain - 2 / 3) < 0.05
+    expect(not plainly, known.NO_SOFTMAX, what, asked="no setting", expected=0.5, got=plain)
     share = (drawn(temperature=0.5) == 0).double().mean().item()
     # At temperature 1/2 the weights are squared: 16 of 22.
     shares = {1.0: known.GREEDY, 0.25: known.UNIFORM, 0.5: known.NO_TEMPERATURE, 0.37: known.MULTIPLIED}
@@ -432,6 +460,7 @@ _TEXTS = (
             m.generate.FIRST_POSITION: [[2, 3, 3, 4, 5], [3, 4, 4, 5, 0]],
             m.generate.FIRST_ROW: [[2, 3, 4, 5, 0], [3, 4, 4, 5, 0]],
             m.generate.NO_PROMPT: [[4, 5, 0], [5, 0, 1]],
+            m.generate.TEMPERATURE_TWICE: [[2, 3, 0, 0, 0], [3, 4, 0, 0, 0]],  # 0 / 0, of which the first is taken
         },
     ),
     (
@@ -441,6 +470,7 @@ _TEXTS = (
         [[1, 2, 3, 4, 5], [3, 4, 5, 5, 5]],
         {
             m.generate.ENDED_GOES_ON: [[1, 2, 3, 4, 5], [3, 4, 5, 0, 1]],
+            m.generate.FILLED: [[1, 2, 3, 4, 5], [3, 4, 5, 0, 0]],
             m.generate.ALL_ENDED: [[1, 2, 3, 4, 5, 5], [3, 4, 5, 5, 5, 5]],
             m.generate.FIRST_ENDED: [[1, 2, 3], [3, 4, 5]],
             m.generate.LAST_END_LOST: [[1, 2, 3, 4], [3, 4, 5, 5]],
@@ -497,6 +527,7 @@ def induction_score(function: Callable) -> None:
         known.AT_THE_COPY: mean((2, 0), (4, 2), (5, 1)),
         known.BEFORE_THE_COPY: mean((2, 5), (4, 1), (5, 0)),
         known.FIRST_COPY: mean((2, 1), (4, 1), (5, 2)),
+        known.ITSELF: mean(*((i, min(i + 1, 5)) for i in range(6))),
         known.ALL_POSITIONS: right / 2,
         known.TRANSPOSED: torch.zeros(2),
         known.SUM: 3 * right,
@@ -506,5 +537,5 @@ def induction_score(function: Callable) -> None:
     # All copies of a token: their weights added up; the mean over all of them; the mean of each position's own mean.
     added = mean((2, 1), (5, 2)) * 2 / 3 + mean((4, 1), (4, 3)) * 2 / 3
     of_copies = (added, added * 3 / 4, mean((2, 1), (5, 2)) * 2 / 3 + mean((4, 1), (4, 3)) / 3)
-    all_copies = {known.ALL_COPIES: lambda: min(of_copies, key=lambda scores: (value - scores).abs().max().item())}
+    all_copies = {known.ALL_COPIES: lambda: nearest(value, *of_copies)}
     expect_close(value, right, "the scores of two heads", _tensors(wrong) | all_copies, tolerance=1e-4)
