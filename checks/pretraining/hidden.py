@@ -64,6 +64,9 @@ def check_pack(function: Callable) -> None:
     expect_rows_unchanged(function)
     rows = [randint(0, 50, (length,)).tolist() for length in (draw_size(3, 60), 0, draw_size(3, 60), 2)]
     expect_rows_unchanged(function, rows, draw_size(2, 20))
+    # A text may end in that number, and be the same as the one before it; with 14 tokens no block is lost by these.
+    rows = [[7, 8, 60], [9, 8], [9, 8], [60], [int(randint(0, 50, ()))]]
+    expect_close(call(function, rows, 5, 60), _packed(rows, 5, 60), "the blocks", dtype=torch.int64, asked=f"{rows}")
     for texts, longest, length, eos_id in (
         (5, 9, 4, 2),
         (1, 6, 1, 0),
@@ -83,6 +86,8 @@ def check_pack(function: Callable) -> None:
         asked = f"{len(rows)} texts, {sum(map(len, rows))} tokens together, length {length} and eos_id {eos_id}"
         right = _packed(rows, length, eos_id)
         blocks = call(function, rows, length, eos_id)
+        told = {"expected": torch.int64, "got": getattr(blocks, "dtype", None)}
+        expect(told["got"] != torch.float32 or right.numel(), m.pack.EMPTY_FLOAT, "the blocks", asked=asked, **told)
         expect_close(blocks, right, "the blocks", dtype=torch.int64, asked=asked)
     for surplus in (0, 1, 6):  # of one token more or less than fills blocks of 7
         rows = [randint(0, 50, (14 + surplus - 2,)).tolist(), [], randint(0, 50, (6,)).tolist()]
@@ -126,6 +131,8 @@ def check_mask_tokens(function: Callable) -> None:
     _check_fates(function, 200, 200, 600, 3, None)
     _check_fates(function, 200, 300, draw_size(600, 3000), draw_size(2, 9), drawn_between(0.1, 0.9), generator=True)
     _check_fates(function, 200, 200, 600, 3, None, generator=True)
+    _check_fates(function, 100, 100, 600, draw_size(60, 300), drawn_between(0.92, 0.98))
+    _check_fates(function, 100, 400, 600, 3, drawn_between(0.002, 0.006))
     _check_vocabulary(function)
     _check_generator(function)
     nothing = randint(5, 60, (3, 1))
@@ -210,7 +217,9 @@ def _check_vocabulary(function: Callable) -> None:
 def _check_apart(function: Callable) -> None:
     """Places are drawn one by one: rows differ, and so do their counts."""
     known = m.mask_tokens
-    _, chosen = expect_two(call(function, randint(5, 600, (60, 80)), 2, 600, [0, 1, 2], 0.5))
+    tokens = randint(5, 600, (60, 80))
+    with unchanged(tokens=tokens):
+        _, chosen = expect_two(call(function, tokens, 2, 600, [0, 1, 2], 0.5))
     expect(not (chosen == chosen[:1]).all(), known.SAME_PLACES)
     expect(not (chosen == chosen[:, :1]).all(), known.SAME_PLACES, "all tokens of a row")
     expect(len(chosen.unique(dim=0)) == len(chosen), known.SAME_PLACES)
@@ -281,6 +290,8 @@ def _check_many(function: Callable) -> None:
     inputs, chosen = expect_two(call(function, tokens, 2, vocab, [0, 1, 2], share))
     expect(len(chosen.unique(dim=0)) == len(chosen), known.SAME_PLACES, "two rows of many")
     inputs, chosen = expect_two(call(function, tokens, 2, vocab, [0, 1, 2], 1.0))
+    expect((inputs == 2).any(), known.NEVER_MASK)
+    expect(not (inputs == 2).all(), known.ALWAYS_MASK)
     expect(len((inputs == 2).unique(dim=0)) == len(inputs), known.FATES_TOGETHER, "two rows of many")
     alone = -1 - torch.arange(len(inputs))[:, None]
     new = torch.where((inputs != 2) & (inputs != tokens), inputs, alone).sort(0).values
@@ -367,7 +378,7 @@ def check_review_classifier(cls: Callable) -> None:
             draw_size(130, 260),
             drawn_wide(11, 120),
             draw_size(100, 900),
-            ((draw_size(2, 4), draw_size(300, 600)), (draw_size(70, 200), draw_size(2, 9))),
+            ((draw_size(2, 4), draw_size(520, 640)), (draw_size(70, 200), draw_size(2, 9))),
         ),
     ):
         body = place(make_table_body, beside=cls)(vocab, dim)
@@ -504,6 +515,7 @@ def check_low_rank(cls: Callable) -> None:
         (1, 1, 1, 3.0, True),
         (draw_size(20, 60), draw_size(61, 99), draw_size(2, 9), drawn_between(0.5, 40.0), False),
         (draw_size(150, 400), draw_size(100, 300), draw_size(20, 60), drawn_between(70.0, 900.0), True),
+        (2, 3, 2, -drawn_between(0.5, 40.0), True),
     ):
         linear = place(make_linear, beside=cls)(inside, outside, bias)
         module = call(cls, linear, rank, alpha)
@@ -523,7 +535,14 @@ def check_low_rank(cls: Callable) -> None:
             state = randomise(module, shapes, dtype)
             module.eval()
             tolerance = 1e-4 if dtype == torch.float32 else _FLOAT32
-            for shape in ((3, inside), (2, 5, inside), (inside,), (1, 1, inside), (2, 3, 1, 2, inside)):
+            for shape in (
+                (3, inside),
+                (2, 5, inside),
+                (inside,),
+                (1, 1, inside),
+                (2, 3, 1, 2, inside),
+                (2, 1, 2, 1, 3, inside),
+            ):
                 x = randn(*shape, dtype=dtype)
                 with unchanged(x=x):
                     y = call(module, x)
@@ -586,9 +605,9 @@ def _grams(text: Sequence[Any], n: int) -> list[tuple]:
     return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
 
 
-def _joined(text: Sequence[Any], n: int) -> list[str]:
+def _joined(text: Sequence[Any], n: int, mark: str = "") -> list[str]:
     """The n-grams of a text, each as one piece of text in which no token ends."""
-    return ["".join(map(str, gram)) for gram in _grams(text, n)]
+    return [mark.join(map(str, gram)) for gram in _grams(text, n)]
 
 
 def _by_rule(
@@ -681,9 +700,13 @@ def check_contaminated(function: Callable) -> None:
     words = [[_word(token) for token in text] for text in read], [[_word(token) for token in text] for text in tested]
     _expect_found(function, *words, 5, 0.375, f"{len(read)} texts of words read, n=5 and share=0.375")
     read, tested = _library(20, 12, 3, 5)
-    for kind in (["a", "aa", "aaa"], [1, 11, 111], [7, 7 + 2**32, 7 + 2**40]):  # which run into each other
-        letters = [[[kind[t % 3] for t in text] for text in texts] for texts in (read, tested)]
+    for mark in (" ", ",", ", ", "|", "_", "\0", "\t", "##"):
+        _check_tokens(function, read, tested, ["a", f"a{mark}a", f"a{mark}a{mark}a"], mark)
+    for kind in (["a", "aa", "aaa"], [1, 11, 111]):  # which run into each other
+        letters = _spelled(read, kind), _spelled(tested, kind)
         _expect_found(function, *letters, 5, 0.5, f"{len(read)} texts of {kind} read, n=5 and share=0.5")
+    for kind in ([3, -3, -33], ["a", " a", "a "], [7, 7 + 2**32, 7 + 2**40]):  # which differ by a sign, a space, far up
+        _check_tokens(function, read, tested, kind)
     _check_border(function)
     for empty in (([], [[1, 2, 3]]), ([[1, 2, 3]], []), ([[]], [[], [1]])):
         _expect_found(function, *empty, 2, 0.5, f"what was read {empty[0]}, tested {empty[1]}")
@@ -691,6 +714,26 @@ def check_contaminated(function: Callable) -> None:
     few, many = (place(_effort, beside=function)(function, texts) for texts in (30, 120))
     told = {"expected": "about 4 times as much", "got": f"{many / few:.0f} times as much"}
     expect(many < 8 * few, m.contaminated.SLOW, "the work for 4 times as many texts", **told)
+
+
+def _check_tokens(function: Callable, read: _Texts, tested: _Texts, kind: list, mark: str = "") -> None:
+    """Texts of three tokens, which may hold the mark that an answer joins them by."""
+    read, tested = _spelled(read, kind), _spelled(tested, kind)
+
+    def half_of(read: list, tested: list, n: int) -> list[int]:
+        return _by_rule(read, tested, n, lambda hits, of: 2 * hits >= of)
+
+    def joined() -> list[int]:
+        return half_of(*([_joined(text, 5, mark) for text in texts] for texts in (read, tested)), 1)
+
+    asked = f"{len(read)} texts of {kind} read, n=5, share=0.5"
+    wrong = {m.contaminated.JOINED: joined} if mark else {}
+    expect_indices(call(function, read, tested, 5, 0.5), half_of(read, tested, 5), wrong, asked)
+
+
+def _spelled(texts: _Texts, kind: list) -> list[list]:
+    """Texts of three tokens, by their numbers."""
+    return [[kind[t % 3] for t in text] for text in texts]
 
 
 def _word(token: int) -> str:

@@ -5,18 +5,22 @@ from autograder.rules import Rule
 
 
 class pack(Mistake):
-    NO_EOS = "no `eos_id` stands between the texts: it follows each of them"
-    EOS_FIRST = "`eos_id` stands before each text: it follows it"
-    EOS_BETWEEN = "`eos_id` stands between texts only: it follows the last one, too"
-    EOS_ONCE = "`eos_id` stands behind all texts together: it follows each of them"
+    NO_EOS = "there is no `eos_id` between the texts: it follows each of them"
+    EOS_FIRST = "`eos_id` comes before each text: it follows it"
+    EOS_BETWEEN = (
+        "the last block, which is just full, is missing: `eos_id` follows the last text, too, and only what fills no "
+        "block is dropped"
+    )
+    EOS_ONCE = "`eos_id` comes once, behind all texts together: it follows each of them"
     EOS_FIXED = "another number than `eos_id` ends the texts"
-    EMPTY_LOST = "a text without tokens is passed over: its `eos_id` stands there all the same"
+    EMPTY_LOST = "a text without tokens is passed over: its `eos_id` is there all the same"
     TEXT_BY_TEXT = "each text is cut by itself, and its own rest is lost: join the texts first"
     REST_KEPT = "the rest that fills no block is kept: it is dropped"
     FRONT_DROPPED = "tokens are dropped at the front: what is left over is at the end"
     BLOCK_LOST = "a full block is dropped: only what fills none goes"
     COLUMNS = "the text runs down the columns: each row is a stretch of it"
-    OVERLAP = "the blocks overlap: each token stands in one"
+    OVERLAP = "the blocks overlap: each token is in one of them"
+    EMPTY_FLOAT = "where there are no tokens `torch.tensor` cannot tell that they are integers: say `dtype=torch.int64`"
     ROWS_CHANGED = (
         "the lists that were handed in are changed: `append`, `+=` and `extend` write into the caller's lists"
     )
@@ -24,6 +28,9 @@ class pack(Mistake):
 
 class mask_tokens(Mistake):
     NO_PAIR = "what is returned is no pair: the tokens to read, and which of them are to be guessed"
+    LABELS = (
+        "`chosen` holds tokens or labels such as -100: it is True where a token is to be guessed, and False elsewhere"
+    )
     SHARE = "the share of the positions that is chosen is not `share`"
     SHARE_DEFAULT = "the default of `share` is not the one in the signature"
     SPECIAL_CHOSEN = "special tokens are chosen: those of `special_ids` never are"
@@ -55,8 +62,8 @@ class ReviewClassifier(Mistake):
     MEAN_OVER_PADDING = "padding counts in the mean: average over the real tokens"
     TURNED_ROUND = "the mean is taken over the padding: take it over the real tokens"
     DIVIDED_BY_N = "the sum over real tokens is divided by n, not by how many they are"
-    FIRST_POSITION = "the first position stands for the text: average over all real ones"
-    LAST_POSITION = "the last position stands for the text: average over all real ones"
+    FIRST_POSITION = "the first position is taken for the text: average over all real ones"
+    LAST_POSITION = "the last position is taken for the text: average over all real ones"
     LARGEST = "the maximum is taken over the positions: take the mean"
     SUM = "the sum is taken over the positions: take the mean"
     AVERAGED_LATE = "log-probabilities are averaged over the positions: average the vectors, then judge once"
@@ -69,6 +76,9 @@ class ReviewClassifier(Mistake):
 
 class layer_rates(Mistake):
     NO_GROUPS = "what is returned is no list of groups, each a dictionary with `params` and `lr`"
+    NO_PARAMETERS = (
+        "`params` holds what is no parameter of the model: a name, a pair of name and parameter, a module or a copy"
+    )
     MISSING = "a parameter is in no group, so that it never learns"
     TWICE = "a parameter is in more than one place"
     HEAD = "the head's rate is not `rate`"
@@ -112,6 +122,7 @@ class LowRank(Mistake):
 
 class contaminated(Mistake):
     NO_LIST = "what is returned is no list of indices"
+    ORDER = "the indices are not in ascending order"
     ABOVE = "a text with exactly `share` is left out: at least `share` is asked for"
     ANY = "one n-gram that was read is enough: at least `share` of them must be"
     ALL = "a text is found only if all its n-grams were read: `share` of them is enough"
@@ -122,7 +133,7 @@ class contaminated(Mistake):
     UNORDERED = "the order within an n-gram is lost: n tokens in a row, in their order"
     ACROSS = "n-grams reach from one text into the next: each text by itself"
     TURNED_ROUND = "the share is that of what was read: count the n-grams of the tested text"
-    DISTINCT = "an n-gram that stands in a text twice is counted once: every place counts"
+    DISTINCT = "an n-gram that occurs in a text twice is counted once: every place counts"
     LAST_LOST = "the last n-gram of each text is left out"
     SHORT = "a text shorter than n is found: it has no n-gram that could have been read"
     ONE_SOURCE = "the n-grams have to come from a single text: they may come from several"

@@ -36,7 +36,7 @@ def writes_to_rows(function, rows, length, eos_id):
 def expect_rows_unchanged(function: Callable, rows: Sequence[Sequence[int]] = ((4, 5), (6,)), length: int = 2) -> None:
     """Fail if the lists that are handed in are changed."""
     given = [list(row) for row in rows]
-    expect(not place(writes_to_rows, beside=function)(function, given, length, 9), m.pack.ROWS_CHANGED)
+    expect(not call(place(writes_to_rows, beside=function), function, given, length, 9), m.pack.ROWS_CHANGED)
 
 
 @visible("three texts by hand, one of them empty, and the error", graded="other cases")
@@ -74,6 +74,9 @@ def expect_two(result: Any) -> tuple[Tensor, Tensor]:
     expect(result is not None, Common.NO_RETURN, "the result", expected="a pair", got="None")
     pair = isinstance(result, tuple | list) and len(result) == 2
     expect(pair, m.mask_tokens.NO_PAIR, "the result", expected="a pair", got=f"a {result.__class__.__name__}")
+    if isinstance(result[1], Tensor) and result[1].dtype == torch.int64:
+        labelled = bool((result[1] < 0).any() or (result[1] > 1).any())
+        expect(not labelled, m.mask_tokens.LABELS, "`chosen`", expected="True and False", got=result[1].flatten())
     return result[0], result[1]
 
 
@@ -260,6 +263,7 @@ def expect_groups(
     expect(groups is not None, known.NO_GROUPS, asked=asked)
     got: dict[str, float] = {}
     for lr, names in groups:
+        expect("?" not in names, known.NO_PARAMETERS, asked=asked)
         for name in names:
             expect(name not in got, known.TWICE, f"the parameter `{name}`", asked=asked)
             got[name] = lr
@@ -411,9 +415,13 @@ def expect_indices(value: Any, right: list[int], rivals: Mapping[Mistake, Callab
     """Fail unless these are the right indices."""
     expect(value is not None, Common.NO_RETURN, "the result", asked=asked, expected=right, got="None")
     indices = isinstance(value, list | tuple) and all(type(i) is int for i in value)
-    expect(indices, m.contaminated.NO_LIST, asked=asked, expected=right, got=f"a {value.__class__.__name__}")
+    got = value if isinstance(value, list) else f"a {value.__class__.__name__}"
+    expect(indices, m.contaminated.NO_LIST, asked=asked, expected=right, got=got)
     if list(value) == right:
         return
+    expect(
+        sorted(value) != right, m.contaminated.ORDER, "the texts found", asked=asked, expected=right, got=list(value)
+    )
     likely = next((mistake for mistake, find in rivals.items() if list(value) == find()), Unexplained.VALUES)
     complain(likely, "the texts found", asked=asked, expected=right, got=list(value))
 
