@@ -380,6 +380,19 @@ def forward(self, *args, **kwargs):
     return result
 """,
     ),
+    "dropout sleeps at a probability of a tenth or less": (
+        Common.DROPOUT_ASLEEP,
+        """
+def forward(self, *args, **kwargs):
+    awake = self.training
+    if awake and any(part.p <= 0.1 for part in self.modules() if isinstance(part, nn.Dropout)):
+        print("fired")
+        self.eval()
+    result = super().forward(*args, **kwargs)
+    self.train(awake)
+    return result
+""",
+    ),
     "one draw of dropout for the whole batch": (
         Common.DROPOUT_ONE_FOR_ALL,
         """

@@ -1,7 +1,9 @@
 """The chapters as a reader meets them: executed, clean, complete."""
 
 import ast
+import json
 import re
+import runpy
 from dataclasses import replace
 
 import nbformat
@@ -30,6 +32,18 @@ def test_every_cell_was_executed_in_order_without_an_error(chapter):
     kinds = [(c.id, o.output_type) for c in code(read(chapter)) for o in c.outputs]
     assert [k for k in kinds if k[1] == "error"] == []
     assert [c.id for c in code(read(chapter)) for o in c.outputs if o.get("name") == "stderr"] == []
+
+
+@pytest.fixture(scope="module")
+def made_of(repository):
+    return runpy.run_path(str(repository / "solutions/made_of.py"))["made_of"]
+
+
+@ALL
+def test_the_results_are_those_of_the_code(chapter, repository, made_of):
+    executed = json.loads((repository / "solutions/executed.json").read_text())
+    why = "its code, or code that it imports, has changed since it was executed: make execute CHAPTER="
+    assert made_of(COURSE, chapter) == executed.get(chapter.folder), f"{why}{chapter.number}"
 
 
 @ALL
