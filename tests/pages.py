@@ -8,16 +8,17 @@ playwright = pytest.importorskip("playwright.sync_api")
 def open_notebook(page, address: str) -> None:
     """Open a notebook and wait for its kernel.
 
-    On a busy machine JupyterLab now and then hangs while it loads ("The loading screen is taking a long time"): load it
-    anew then, as its reader would.
+    On a busy machine JupyterLab now and then hangs while it loads, its page ("The loading screen is taking a long
+    time") or a script of it: load it anew then, as its reader would.
     """
-    page.goto(address)
     ready = page.get_by_text("Python 3 (ipykernel) | Idle")
-    try:
-        ready.wait_for(timeout=100_000)
-    except playwright.TimeoutError:
-        page.reload()
-        ready.wait_for(timeout=200_000)
+    for patience in (60_000, 100_000, 200_000):
+        page.goto(address, wait_until="commit")  # "load" may never come
+        try:
+            return ready.wait_for(timeout=patience)
+        except playwright.TimeoutError:
+            seen = page.inner_text("body")
+    pytest.fail(f"no kernel: {address}; on the page:\n{seen}")
 
 
 def run_all_cells(page, shown) -> None:
