@@ -5,11 +5,13 @@
     python results/pretraining.py --decay 20
     python results/pretraining.py --export results/bodies/masked.pt [--decayed] [--bits 8]
     python results/pretraining.py --from results/bodies/masked.pt --minutes 60
+    python results/pretraining.py --device cuda --name longer --minutes 5 --set blocks_in_a_batch=64
 
 It reads at a constant rate, after a warm-up, for as long as it is told, and goes on where it was stopped: its state is
 in `data/full/cache`. `--decay` lets the rate of a copy fall to 0; the state that reads on stays as it was. `--export`
 writes the weights and the pieces of the state that reads on, or of the copy, in 16 bits a number or in 8. Where only
-such a file is left, `--from` reads on from it, with a new state of the optimizer and a new warm-up.
+such a file is left, `--from` reads on from it, with a new state of the optimizer and a new warm-up. `--device cuda`
+reads on a graphics card.
 
 Read are the training reviews, labelled and not, without their labels, but for the labelled ones of the last hundredth
 of the training films: the loss that is shown is of these. Of the test reviews nothing is read, by subwords or body.
@@ -35,7 +37,7 @@ from torch.nn import functional as F
 
 from attention_course.bodies import load_export
 from attention_course.data import cache_folder, read_reviews
-from attention_course.training import keep_training, load_state, mixed_precision, save
+from attention_course.training import keep_training, load_state, save
 
 HERE = Path(__file__).resolve().parent
 os.chdir(HERE.parent / "solutions" / "07_imdb_classification")  # where chapters find each other
@@ -45,7 +47,7 @@ import multi_head_attention as chapter_04  # noqa: E402
 import positions as chapter_05  # noqa: E402
 import queries_keys_values as chapter_03  # noqa: E402
 import transformer_block as chapter_06  # noqa: E402
-from quick import keep_freed_memory, quicken  # noqa: E402
+from quick import half_precision, keep_freed_memory, quicken  # noqa: E402
 
 PIECES, COVERAGE, SPECIAL = 8000, 0.9998, (UNK, PAD, SOS, EOS, MASK)
 KEPT_BACK = 0.01  # of the training films: not read, for the loss that is shown
@@ -245,12 +247,15 @@ def new_body(objective: str, sizes: dict, dropout: float = 0.0) -> Body:
 
 def guess_loss(body: Body, tokens: Tensor, objective: str, share: float, generator: torch.Generator) -> Tensor:
     """The mean of -log p of the tokens to guess; the scores come from the tied embedding."""
+    device = body.embedding.weight.device
     if objective == "next":
+        tokens = tokens.to(device)
         inputs, asked = tokens[:, :-1], body(tokens[:, :-1]).flatten(0, 1)
         right = tokens[:, 1:].flatten()
     else:
         inputs, chosen = mask_tokens(tokens, MASK, PIECES, len(SPECIAL), share, generator)
-        asked, right = body(inputs)[chosen], tokens[chosen]
+        places = chosen.flatten().nonzero().squeeze(1).to(device)
+        asked, right = body(inputs.to(device)).flatten(0, 1)[places], tokens[chosen].to(device)
     return F.cross_entropy((asked @ body.embedding.weight.T).float(), right)
 
 
@@ -259,7 +264,7 @@ def held_out_loss(body: Body, blocks: Tensor, objective: str, share: float) -> f
     """The loss on blocks that were not read, always with the same tokens hidden."""
     body.eval()
     generator, losses = torch.Generator().manual_seed(0), []
-    with mixed_precision():
+    with half_precision(body.embedding.weight.device.type):
         for batch in blocks.split(32):
             losses.append(guess_loss(body, batch, objective, share, generator).item() * len(batch))
     body.train()
@@ -305,6 +310,7 @@ def read_on(
     done: Callable[[int, float], float],
     path: Path,
     decay: bool,
+    device: str = "cpu",
 ) -> None:
     """Read on; save the state every five minutes, and at the end.
 
@@ -316,9 +322,13 @@ def read_on(
         done: what share of the way is behind after so many steps and seconds; at 1 it stops.
         path: where the state is kept.
         decay: whether the rate falls to 0 on the way.
+        device: "cpu" or "cuda".
     """
     objective, length = state["objective"], state["sizes"]["max_len"]
-    body = new_body(objective, state["sizes"])
+    body = new_body(objective, state["sizes"]).to(device)
+    if device == "cuda":
+        for block in body.blocks:
+            block.compile()
     optimizer = optimizer_of(body, settings)
     start, first = time.monotonic(), state["warm"]
 
@@ -332,24 +342,24 @@ def read_on(
         return [(1_000_000 * epoch + number, batch) for number, batch in enumerate(blocks)]
 
     def run(batches: Iterable[tuple[int, Tensor]]) -> list[float]:
-        read, losses = clocks(), []
+        read, losses = clocks(device), []
         for seed, batch in batches:
             warm = min(1.0, (state["warm"] + 1) / settings["warmup"])
             for group in optimizer.param_groups:
                 group["lr"] = settings["rate"] * warm * (1 - behind() if decay else 1.0)
             generator = torch.Generator().manual_seed(seed)
-            with mixed_precision():
+            with half_precision(device):
                 loss = guess_loss(body, batch, objective, settings["share"], generator)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(body.parameters(), 1.0)
             optimizer.step()
-            losses.append(loss.item())
+            losses.append(loss.detach())
             state["warm"] += 1
             state["tokens"] += batch.numel()
         outside = held_out_loss(body, held, objective, READING["share"])
         state["processor_seconds"] = round(state["processor_seconds"] + read()["processor_seconds"], 1)
-        row = [state["tokens"], state["processor_seconds"], float(np.mean(losses)), outside]
+        row = [state["tokens"], state["processor_seconds"], torch.stack(losses).mean().item(), outside]
         rounded = [round(number, 4) for number in row]
         print(f"{path.stem}: tokens, processor seconds, loss, loss kept back: {rounded}", flush=True)
         return rounded
@@ -383,7 +393,7 @@ def export(source: Path, pieces: bytes, bits: int, path: Path) -> None:
     """
     if not source.exists():
         raise FileNotFoundError(f"no {source}: let it be read first (--minutes, --decay)")
-    state = torch.load(source, weights_only=True)
+    state = torch.load(source, weights_only=True, map_location="cpu")
     small = shrink(state["weights"], bits)
     save(state | {"weights": small, "optimizer": None, "warm": 0, "pieces": pieces}, path)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB, {state['tokens']:,} tokens read", flush=True)
@@ -416,6 +426,7 @@ def main() -> None:
     parser.add_argument("--export", type=Path, metavar="FILE", help="write the weights for a commit")
     parser.add_argument("--decayed", action="store_true", help="export those of the copy")
     parser.add_argument("--bits", type=int, choices=(8, 16), default=16, help="of an exported number")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other settings")
@@ -443,7 +454,7 @@ def main() -> None:
             def part(_: int, now: float, end: float = end) -> float:
                 return now / end
 
-            read_on(state, rows, blocks, settings, part, target, decay)
+            read_on(state, rows, blocks, settings, part, target, decay, given.device)
     if given.export:
         source = state_path(root, name, given.decayed)
         export(source, load_pieces(root), given.bits, STARTED_IN / given.export)

@@ -2,10 +2,13 @@
 
 import ctypes
 import sys
+from contextlib import AbstractContextManager
 
 import torch
 import transformer_block as chapter_06
 from torch import Tensor, nn
+
+from attention_course.training import mixed_precision
 
 
 class QuickDropout(nn.Module):
@@ -22,7 +25,7 @@ class QuickDropout(nn.Module):
         """Drop some numbers while training."""
         if not self.training or self.dropped == 0:
             return x
-        eights = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+        eights = torch.empty(-(-x.numel() // 8), dtype=torch.int64, device=x.device).random_(-(2**63), None)
         kept = eights.view(torch.uint8)[: x.numel()].view(x.shape) >= self.dropped
         return x * kept.to(x.dtype).mul_(256 / (256 - self.dropped))
 
@@ -45,6 +48,11 @@ def quicken(model: nn.Module) -> nn.Module:
             elif isinstance(child, chapter_06.LayerNorm):
                 setattr(part, name, QuickNorm(len(child.weight), eps=child.eps))
     return model
+
+
+def half_precision(device: str) -> AbstractContextManager:
+    """Matrix products in bfloat16: on a graphics card always, on a processor if it has them."""
+    return torch.autocast("cuda", torch.bfloat16) if device == "cuda" else mixed_precision()
 
 
 def keep_freed_memory() -> None:

@@ -3,6 +3,7 @@
     python results/pretraining.py --minutes … --decay …
     python results/reading.py [--ways full lora frozen scratch regression] [--labels 100 1000 25000] [--seeds 0 1 2]
     python results/reading.py --validate [--ways …] [--labels …] [--set epochs=2 …] [--body FILE]
+    python results/reading.py --longer --body results/bodies/longer.pt --device cuda --ways full
     python results/reading.py --compare
     python results/reading.py --together
 
@@ -10,7 +11,8 @@ Each way is tried on three draws of labelled training reviews, the same for all 
 and a seed is that of a training. `--validate` draws from the training reviews without those of the last tenth by
 number, reports on these and opens no test review: it is how to choose settings. The body has read the text of these
 held-out reviews too, without their labels, as it has read that of all training reviews; it has read no test review. A
-run on record is not run again: delete its file in `results/runs/`.
+run on record is not run again: delete its file in `results/runs/`. `--longer`: the body has read longer than the one
+that ships, and has rows of its own.
 """
 
 import argparse
@@ -23,7 +25,7 @@ import torch
 from imdb import ANSWERS as IMDB_ANSWERS
 from imdb import READ_AHEAD, REGRESSIONS, right_of, run_regression, scored, write_difference
 from pretraining import Body, load_pieces, load_rows, new_body, state_path
-from quick import keep_freed_memory
+from quick import half_precision, keep_freed_memory
 from report import (
     STARTED_IN,
     clocks,
@@ -44,7 +46,7 @@ from torchtext import data
 
 from attention_course.bodies import load_export
 from attention_course.data import cache_folder, load_reviews, read_reviews, review_fields
-from attention_course.training import mixed_precision, save
+from attention_course.training import save
 
 EXPERIMENT = "Film reviews (IMDB), judged after reading"
 METRIC = "Accuracy in percent on the official test set, read once by each model after training"
@@ -217,6 +219,8 @@ def tune(model: ReviewClassifier, rows: list[np.ndarray], labels: Tensor, settin
     chance = np.random.default_rng(seed)
     sizes = settings["longest"], settings["tokens_in_a_batch"]
     groups = layer_rates(model, settings["rate"], settings["layer_decay"])
+    device = model.head.weight.device
+    labels = labels.to(device)
     optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=settings["weight_decay"], fused=True)
     epochs = max(settings["epochs"], -(-settings["steps"] // len(batches(rows, *sizes, np.random.default_rng(0)))))
     order = [batch for _ in range(epochs) for batch in batches(rows, *sizes, chance)]
@@ -226,8 +230,9 @@ def tune(model: ReviewClassifier, rows: list[np.ndarray], labels: Tensor, settin
     )
     model.train()
     for chosen in watched(order, title):
-        with mixed_precision():
-            loss = F.nll_loss(model(padded(rows, chosen, settings["longest"])).float(), labels[chosen])
+        tokens = padded(rows, chosen, settings["longest"]).to(device)
+        with half_precision(device.type):
+            loss = F.nll_loss(model(tokens).float(), labels[chosen])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -240,9 +245,10 @@ def tune(model: ReviewClassifier, rows: list[np.ndarray], labels: Tensor, settin
 def ask(answer: Callable[[Tensor], Tensor], model: ReviewClassifier, rows: list[np.ndarray], settings: dict) -> Tensor:
     """`answer(tokens)` for each review, in order."""
     model.eval()
-    groups = batches(rows, settings["longest"], 8000, None)
-    with mixed_precision():
-        told = torch.cat([answer(padded(rows, chosen, settings["longest"])).float() for chosen in groups])
+    device, longest = model.head.weight.device, settings["longest"]
+    groups = batches(rows, longest, 8000, None)
+    with half_precision(device.type):
+        told = torch.cat([answer(padded(rows, chosen, longest).to(device)).float().cpu() for chosen in groups])
     return told[torch.from_numpy(np.argsort(np.concatenate(groups)))]
 
 
@@ -256,13 +262,20 @@ def judge_frozen(
 
 
 def run_way(
-    way: str, seed: int, state: dict, settings: dict, train: tuple, test: list[np.ndarray], title: str
+    way: str,
+    seed: int,
+    state: dict,
+    settings: dict,
+    train: tuple,
+    test: list[np.ndarray],
+    title: str,
+    device: str = "cpu",
 ) -> tuple[dict, Tensor]:
     """Train a classifier in one way; what its record holds, and its probabilities for the reviews to measure with."""
     rows, labels = train
     torch.manual_seed(seed)
-    read = clocks()
-    model = first_model(way, state, settings)
+    read = clocks(device)
+    model = first_model(way, state, settings).to(device)
     epochs: int | str = "–"
     if way == "frozen":
         said, said_of_test = (ask(model.summary, model, part, settings).numpy() for part in (rows, test))
@@ -277,16 +290,17 @@ def run_way(
         "parameters": sum(p.numel() for p in model.parameters()),
         "trained": trained,
         "epochs": epochs,
-        "precision": precision_of(mixed_precision()),
+        "precision": precision_of(half_precision(device)),
         "settings": settings,
         "read": 0 if way == "scratch" else state["tokens"],
     }
     return cost | about, probabilities
 
 
-def title_of(way: str, count: int) -> str:
+def title_of(way: str, count: int, longer: bool = False) -> str:
     """What a way is called in tables."""
-    return f"{WAYS[way]}, {count:,} labels"
+    name = WAYS[way].replace("that has read", "that has read longer") if longer else WAYS[way]
+    return f"{name}, {count:,} labels"
 
 
 def answers_of(way: str, count: int, seeds: list[int], folder: Path) -> list[tuple[dict, Tensor]]:
@@ -338,6 +352,8 @@ def main() -> None:
     parser.add_argument("--labels", type=int, nargs="+", default=[100, 1000, ALL])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--body", type=Path, metavar="FILE", help="an exported one; else the decayed one in the cache")
+    parser.add_argument("--longer", action="store_true", help="the body has read longer than the one that ships")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--validate", action="store_true", help="report on held-out training reviews; keep nothing")
     parser.add_argument("--compare", action="store_true", help="paired differences between finished models")
@@ -350,7 +366,8 @@ def main() -> None:
     torch.set_flush_denormal(True)
     root = full_data("imdb")
     keep_freed_memory()
-    answers = cache_folder(root) / ("answers-reading-validation" if given.validate else "answers-reading")
+    kept = f"answers-reading{'-longer' if given.longer else ''}{'-validation' if given.validate else ''}"
+    answers = cache_folder(root) / kept
     if given.compare or given.together:
         wanted = torch.tensor([review.label for review in read_reviews(root, "test")])
         if given.compare:
@@ -377,7 +394,7 @@ def main() -> None:
     for count in given.labels:
         for seed in given.seeds:
             for way in given.ways:
-                title = title_of(way, count)
+                title = title_of(way, count, given.longer)
                 if not given.validate and run_path(EXPERIMENT, title, seed).exists():
                     print(f"{title}, seed {seed}: on record", flush=True)
                     continue
@@ -392,7 +409,7 @@ def main() -> None:
                     run, probabilities = run_regression(REGRESSIONS["bayes"], part, measured)
                 else:
                     part = [rows[i] for i in chosen], about["labels"][chosen]
-                    run, probabilities = run_way(way, seed, state, settings, part, test_rows, title)
+                    run, probabilities = run_way(way, seed, state, settings, part, test_rows, title, given.device)
                 save((run, probabilities), answers / f"{way}-{count}-{seed}.pt")
                 score = scored(title, seed, probabilities, test_labels)
                 if not given.validate:

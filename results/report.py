@@ -107,8 +107,11 @@ def write_comparison(experiment: str, model: str, seed: int | str, measure: str,
     write_run(comparison | {"measure": measure, "difference": difference})
 
 
-def clocks() -> Callable[[], dict]:
+def clocks(device: str = "cpu") -> Callable[[], dict]:
     """Start the clocks.
+
+    Args:
+        device: "cuda" where a graphics card computes: the record names it.
 
     Returns:
         A function that says what a run's record holds about its cost since then: seconds, processor seconds, threads,
@@ -124,7 +127,7 @@ def clocks() -> Callable[[], dict]:
             "seconds": round(time.perf_counter() - start, 1),
             "processor_seconds": round(time.process_time() - processor_start, 1),
             "threads": torch.get_num_threads(),
-            "machine": f"{name}, {os.cpu_count()} cores",
+            "machine": torch.cuda.get_device_name() if device == "cuda" else f"{name}, {os.cpu_count()} cores",
             "load": round(os.getloadavg()[2], 1),
         }
 
