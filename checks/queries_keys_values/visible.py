@@ -495,8 +495,10 @@ def attention_in_tiles_memory(function: Callable) -> None:
     expect_close(result, right, what)
     falling = torch.cat([torch.full((1, 4, 1), 10.0), torch.zeros(1, 36, 1)], 1).double()  # scores of 1000, then of 0
     what, right = "the output for scores of 1000, then of 0", torch.full((1, 3, 1), 1.5).double()
-    falls = m.attention_in_tiles.OWN_MAXIMUM
-    expect_close(call(function, queries, falling, values, 4), right, what, otherwise=falls)
+    result = call(function, queries, falling, values, 4)
+    expect_tensor(result, (1, 3, 1), None, "the output")
+    expect(not result.isnan().any(), m.attention_in_tiles.OWN_MAXIMUM, what, expected=1.5, got="NaN")
+    expect_close(result, right, what, given({m.attention_in_tiles.AVERAGED: right + 18.0}))
     expect_few_columns(place(columns_held, function)(function, queries, keys, values, 4), 4, 40)
 
 
