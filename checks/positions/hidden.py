@@ -47,6 +47,10 @@ def averaging(x):
     return (0.1 * x @ x.mT / x.shape[-1] ** 0.5).softmax(-1) @ x
 
 
+def averaging_above_1(x):
+    return 1 + (0.1 * x @ x.mT / x.shape[-1] ** 0.5).softmax(-1) @ x
+
+
 def centred(x):
     return x - x.mean(1, keepdim=True)
 
@@ -149,6 +153,9 @@ def check_is_permutation_equivariant(function: Callable) -> None:
         ask(helper, randn(3, 6, 5), torch.tensor(order), expected, mistake)
     for _ in range(3):  # 64 summands in another order never give the very same digits in every output
         ask(attention, randn(2, 64, 6), randn(64).argsort(), True, _EXACT)
+    # None of these numbers is near 0, so that any relative tolerance covers their rounding.
+    strict = m.is_permutation_equivariant.TOO_STRICT
+    ask(averaging_above_1, randn(32, 50, 64, dtype=torch.float32), randn(50).argsort(), True, strict)
     # In float32 some of so many sums come so near 0 that their rounding is relatively large.
     relative = m.is_permutation_equivariant.RELATIVE_ONLY
     ask(averaging, randn(4, 50, 64, dtype=torch.float32), randn(50).argsort(), True, relative)

@@ -17,6 +17,10 @@ class is_permutation_equivariant(Mistake):
         "the two sides are compared by a relative tolerance alone: next to 0, where large numbers cancel, rounding is "
         "relatively large, so an absolute one belongs beside it"
     )
+    TOO_STRICT = (
+        "differences that are mere rounding count: is the tolerance too small, or are both sides rounded and then "
+        "compared exactly? Two numbers that nearly agree may be rounded apart"
+    )
     TOO_TOLERANT = "the comparison is far too tolerant: it forgives differences that are no rounding"
     ONE_FEATURE = "a difference in one feature alone goes unnoticed"
     ONE_POSITION = "a difference at some positions alone goes unnoticed: does a loop end at its first turn?"
