@@ -200,7 +200,7 @@ CLAIMS = [
     ),
     Claim(
         "layouts-reading",
-        "With the rows in the other order the score is that of before",
+        "With the rows in the other order the score is the earlier one",
         lambda o: (
             _numbers(o["layouts-run"], "rows in the other order:") == _numbers(o["rotary-spread"], "rotated:")
             and _numbers(o["layouts-run"], "rows as they were:") != _numbers(o["rotary-spread"], "rotated:")
