@@ -828,7 +828,7 @@ def _drawn_with(
 
 def _expect_greedy(function: Callable) -> None:
     sizes = ((4, 4), (3, 7), (1, 5), (6, 2), (1, drawn(60, 5000)), (drawn(100, 600), drawn(9, 90)), (2, 1))
-    sizes = [(*size, torch.float32) for size in (*sizes, (2, drawn(20_000, 50_000)))]
+    sizes = [(*size, torch.float32) for size in (*sizes, (24, drawn(20_000, 50_000)))]
     for batch, vocab, dtype in (*sizes, (drawn(30, 50), drawn(4000, 5000), torch.float64)):
         logits = 1e-3 * randn(batch, vocab, dtype=dtype) + 0.01 * torch.stack(
             [torch.randperm(vocab) for _ in range(batch)]
