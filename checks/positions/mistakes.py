@@ -43,8 +43,8 @@ class sinusoidal_encoding(Mistake):
     OWN_DOUBLED = "the exponent is doubled, and each column has a frequency of its own: two neighbours are a pair"
     HALVED = "the exponent is halved: it counts columns, not pairs of them"
     DOUBLED = (
-        "the exponent is too large: is 2k, the number of the pair's first column, doubled again, or not divided by "
-        "`dim`?"
+        "the exponent is too large: is 2k, the number of the pair's first column, doubled again, not divided by `dim`, "
+        "or divided by `//`, which rounds?"
     )
     DIVIDED = "the angle itself is divided by `dim`: that division belongs in the exponent, so it needs brackets"
     POWER_DIVIDED = (

@@ -145,6 +145,10 @@ class attention_in_tiles(Mistake):
     NOTHING_RESCALED = "neither the sum nor the output so far is rescaled when a later tile raises the maximum"
     SUM_NOT_RESCALED = "the sum so far is not rescaled when a later tile raises the maximum"
     OUTPUT_NOT_RESCALED = "the output so far is not rescaled when a later tile raises the maximum"
+    RESCALED_UP = (
+        "what was added up before is multiplied by exp(new - old) when a later tile raises the maximum: it has to "
+        "shrink, by exp(old - new)"
+    )
     AVERAGED = (
         "each tile has its own softmax, and the results are averaged: a tile with high scores must count for more"
     )

@@ -456,6 +456,7 @@ def attention_in_tiles(function: Callable) -> None:
         m.attention_in_tiles.NOTHING_RESCALED: 16 / 2.5,
         m.attention_in_tiles.SUM_NOT_RESCALED: 11.2 / 2.5,
         m.attention_in_tiles.OUTPUT_NOT_RESCALED: 16 / 1.6,
+        m.attention_in_tiles.RESCALED_UP: 28 / 4.75,
         m.attention_in_tiles.AVERAGED: (16 / 3 + 8) / 2,
         m.attention_in_tiles.ADDED: 16 / 3 + 8,
         m.attention_in_tiles.ONLY_LAST: 8.0,

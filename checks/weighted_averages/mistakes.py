@@ -36,5 +36,8 @@ class window_weights(Mistake):
         "it `(n, 1)`"
     )
     NOT_DIVIDED = "the rows are not divided by anything"
+    SOFTMAX = (
+        "a softmax of ones and zeros leaves weight outside the window, since exp(0) is 1: divide by each row's sum"
+    )
     WIDTH_2 = "it is right for a width of 2 only"
     WIDTH_IGNORED = "the width is ignored: this is the mean of everything so far"

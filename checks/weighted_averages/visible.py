@@ -123,6 +123,7 @@ def window_weights(function: Callable) -> None:
         m.window_weights.WIDTH_IGNORED: [[1, 0, 0, 0], [half, half, 0, 0], [third] * 3 + [0], [1 / 4] * 4],
     }
     mistakes = {mistake: lambda rows=rows: torch.tensor(rows) for mistake, rows in wrong.items()}
+    mistakes[m.window_weights.SOFTMAX] = lambda: mistakes[m.window_weights.NOT_DIVIDED]().float().softmax(-1)
     expect_close(call(function, 4, 2), expected, "window_weights(4, 2)", mistakes, torch.float32)
     threes = [
         [1.0, 0, 0, 0, 0],
