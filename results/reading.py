@@ -63,6 +63,8 @@ TOGETHER = {
 }
 DRAWN_ONLY = {"frozen", "regression"}  # nothing else in them is drawn: with all labels, one run of them is all runs
 COMPARED = [("full", "scratch"), ("full", "regression"), ("full", "lora"), ("full", "frozen"), ("frozen", "scratch")]
+COMPARED_LONGER = [("full", "full"), ("full", "regression")]  # each way, longer, with another
+LONGER = "-longer"  # behind the name of the folder that keeps the answers
 ALL = 25_000
 HELD_OUT = 0.1  # of the training reviews, those of the last numbers, to choose settings
 TUNING = {
@@ -299,8 +301,12 @@ def run_way(
 
 def title_of(way: str, count: int, longer: bool = False) -> str:
     """What a way is called in tables."""
-    name = WAYS[way].replace("that has read", "that has read longer") if longer else WAYS[way]
-    return f"{name}, {count:,} labels"
+    return f"{told_longer(WAYS[way]) if longer else WAYS[way]}, {count:,} labels"
+
+
+def told_longer(title: str) -> str:
+    """A title with another body in it."""
+    return title.replace("body that has read", "body that has read longer")
 
 
 def answers_of(way: str, count: int, seeds: list[int], folder: Path) -> list[tuple[dict, Tensor]]:
@@ -309,31 +315,34 @@ def answers_of(way: str, count: int, seeds: list[int], folder: Path) -> list[tup
     return read_answers([folder / f"{way}-{count}-{number}.pt" for number in numbers])
 
 
-def compare(counts: list[int], seeds: list[int], labels: Tensor, folder: Path) -> None:
+def compare(counts: list[int], seeds: list[int], labels: Tensor, folder: Path, longer: bool) -> None:
     """Which of two ways is better on the same test reviews, each count of labels for itself."""
     for count in counts:
-        for one, other in COMPARED:
+        for one, other in COMPARED_LONGER if longer else COMPARED:
+            places = (one, folder.with_name(folder.name + LONGER) if longer else folder), (other, folder)
             try:
-                right = [right_of(answers_of(way, count, seeds, folder), labels) for way in (one, other)]
+                right = [right_of(answers_of(way, count, seeds, place), labels) for way, place in places]
             except FileNotFoundError as error:
-                print(f"{title_of(one, count)} against {title_of(other, count)}: {error}", file=sys.stderr)
+                print(f"{title_of(one, count, longer)} against {title_of(other, count)}: {error}", file=sys.stderr)
                 continue
-            title = f"{title_of(one, count)} − {WAYS[other]}"
+            title = f"{title_of(one, count, longer)} − {WAYS[other]}"
             write_difference(EXPERIMENT, title, "+".join(map(str, seeds)), *right)
 
 
-def combine(seeds: list[int], labels: Tensor, folder: Path) -> None:
+def combine(seeds: list[int], labels: Tensor, folder: Path, longer: bool) -> None:
     """The mean of what finished models, taught by all labels, say of each test review: none counts more than another.
 
     Raises:
         FileNotFoundError: one of these models has not been run.
     """
-    said = {way: answers_of(way, ALL, seeds, folder) for way in ("full", "regression")}
+    said = {"full": answers_of("full", ALL, seeds, folder.with_name(folder.name + LONGER) if longer else folder)}
+    said["regression"] = answers_of("regression", ALL, seeds, folder)
     said["vectors"] = read_answers([folder.parent / IMDB_ANSWERS / "vectors-0.pt"])
     for title, kinds in TOGETHER.items():
         kept = [said[kind] for kind in kinds]
         probabilities = torch.stack([torch.stack([p.double() for _, p in kind]).mean(0) for kind in kept]).mean(0)
         run = cost_together([record for kind in kept for record, _ in kind])
+        title = told_longer(title) if longer else title
         score = scored(f"{title}, {ALL:,} labels", "+".join(map(str, seeds)), probabilities, labels)
         notes = {"notes": [READ_AHEAD]} if "vectors" in kinds else {}
         write_run(about_data(len(labels)) | notes | score | run)
@@ -366,14 +375,13 @@ def main() -> None:
     torch.set_flush_denormal(True)
     root = full_data("imdb")
     keep_freed_memory()
-    kept = f"answers-reading{'-longer' if given.longer else ''}{'-validation' if given.validate else ''}"
-    answers = cache_folder(root) / kept
+    answers = cache_folder(root) / ("answers-reading-validation" if given.validate else "answers-reading")
     if given.compare or given.together:
         wanted = torch.tensor([review.label for review in read_reviews(root, "test")])
         if given.compare:
-            compare(given.labels, given.seeds, wanted, answers)
+            compare(given.labels, given.seeds, wanted, answers, given.longer)
         if given.together:
-            combine(given.seeds, wanted, answers)
+            combine(given.seeds, wanted, answers, given.longer)
         return
     if given.body:
         state = load_export(STARTED_IN / given.body)
@@ -410,7 +418,8 @@ def main() -> None:
                 else:
                     part = [rows[i] for i in chosen], about["labels"][chosen]
                     run, probabilities = run_way(way, seed, state, settings, part, test_rows, title, given.device)
-                save((run, probabilities), answers / f"{way}-{count}-{seed}.pt")
+                place = answers.with_name(answers.name + LONGER) if given.longer else answers
+                save((run, probabilities), place / f"{way}-{count}-{seed}.pt")
                 score = scored(title, seed, probabilities, test_labels)
                 if not given.validate:
                     drawn = ["parameters", "epochs"]  # the words of a draw, and how many steps an epoch has

@@ -27,7 +27,7 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is missing: apt-get install chromium"),
     pytest.mark.xdist_group("lab"),  # one JupyterLab for all of them
-    pytest.mark.flaky(reruns=1, only_rerun=["TimeoutError", "no kernel"]),  # it now and then hangs, if the machine is busy
+    pytest.mark.flaky(reruns=1, only_rerun=["TimeoutError", "no kernel"]),  # on a busy machine it now and then hangs
 ]
 
 CHAPTER = "01_weighted_averages"
