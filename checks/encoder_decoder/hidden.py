@@ -881,6 +881,12 @@ def _check_gradients(cls: Callable) -> None:
     expect_close(call(module, *given), oracle({tied: state[tied]}, *given), "the logits", tolerance=_FLOAT32)
     expect_parameter_gradients(module, oracle, parameters, given, 1e-5)
 
+    source, target = given  # who trains through `decode` needs the constant there
+    call(module.decode, target, randn(2, 3, 6), source).sum().backward()
+    gradient = named_parameters(module)[tied].grad
+    expect(gradient is not None and gradient.any(), Common.PARAMETER_UNUSED, f"`{tied}`, through `decode`")
+    expect(not gradient[pad_id].any(), m.Translator.PAD_ROW_LEARNS, f"the parameter is `{tied}`, through `decode`")
+
 
 def train_copy(model, source, target):
     """A few steps of training on a copy, as a reader would take them."""
