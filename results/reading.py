@@ -65,6 +65,11 @@ DRAWN_ONLY = {"frozen", "regression"}  # nothing else in them is drawn: with all
 COMPARED = [("full", "scratch"), ("full", "regression"), ("full", "lora"), ("full", "frozen"), ("frozen", "scratch")]
 COMPARED_LONGER = [("full", "full"), ("full", "regression")]  # each way, longer, with another
 LONGER = "-longer"  # behind the name of the folder that keeps the answers
+READ_LONGER = (
+    "a body that has read longer: 239 million pieces where the one that ships has read 149 million, 64 blocks in a "
+    "batch where that had 16, on a graphics card; differences are to the one that ships tuned on the same card, which "
+    "had 91.22 ± 0.03 there."
+)
 ALL = 25_000
 HELD_OUT = 0.1  # of the training reviews, those of the last numbers, to choose settings
 TUNING = {
@@ -423,7 +428,8 @@ def main() -> None:
                 score = scored(title, seed, probabilities, test_labels)
                 if not given.validate:
                     drawn = ["parameters", "epochs"]  # the words of a draw, and how many steps an epoch has
-                    write_run(about_data(len(test_labels)) | {"drawn": drawn} | score | run)
+                    notes = {"notes": [READ_LONGER]} if given.longer else {}
+                    write_run(about_data(len(test_labels)) | {"drawn": drawn} | notes | score | run)
 
 
 if __name__ == "__main__":
