@@ -344,7 +344,7 @@ def expect_frozen(cls: Callable, module: nn.Module) -> None:
 
 
 @visible(
-    "a layer of two features with a change of rank 1, before and after merging",
+    "a layer of two features with a change of rank 2, before and after merging",
     graded="other cases, sizes of 1, gradients, dtypes and devices",
 )
 def LowRank(cls: Callable) -> None:
