@@ -268,8 +268,8 @@ CLAIMS = [
     ),
     Claim(
         "longer-reading",
-        "it is three points behind the words and pairs with 64 labels, and nine or more with 16 and 200",
-        lambda o: (lambda behind: behind[1] == 3 and min(behind[0], behind[2]) >= 9)(
+        "it is behind the words and pairs with each number of labels, least with 64",
+        lambda o: (lambda behind: 0 < behind[1] < min(behind[0], behind[2]))(
             [numbers(found)[3] - numbers(found)[2] for found in o["longer-code"].splitlines()]
         ),
     ),
