@@ -307,10 +307,10 @@ CLAIMS = [
     ),
     Claim(
         "article-reading",
-        "All fifteen with *dem*, none with *diesem* or *unserem*, six with *seinem*",
+        "All fifteen with *dem*, none with *diesem* or *ihrem*, six with *seinem*",
         lambda o: all(
             f"einem → {word}: {n} of 15" in o["article-run"]
-            for word, n in {"dem": 15, "diesem": 0, "unserem": 0, "seinem": 6}.items()
+            for word, n in {"dem": 15, "diesem": 0, "ihrem": 0, "seinem": 6}.items()
         ),
     ),
     Claim(
@@ -325,8 +325,8 @@ CLAIMS = [
     ),
     Claim(
         "article-reading",
-        "backwards *einem* and *ein* do no more than *our*, 3 of 9 both, and less than *this*, 7 of 9",
-        lambda o: re.findall(r"(\d) of 9 goals become a gate", o["article-run"]) == ["3", "7", "3"],
+        "backwards *einem* and *ein* do no more than *her* and *this*: 3 of 9, against 5 and 7",
+        lambda o: re.findall(r"(\d) of 9 goals become a gate", o["article-run"]) == ["3", "7", "5"],
     ),
     Claim(
         "taxes-reading",
