@@ -36,6 +36,7 @@ from autograder.checks import (
     record_calls,
     set_weights,
     unchanged,
+    within_luck,
 )
 from checks.formulas import linear
 from checks.multi_head_attention import mistakes as m
@@ -75,7 +76,10 @@ def _uneven() -> list[tuple[int, int]]:
 def check_split_heads(function: Callable) -> None:
     """Values at many sizes, no loop, and the stated error."""
     cases = [{"x": randn(b, n, h * size), "heads": h} for b, n, h, size in [*_SPLITS, *_drawn_splits()]]
-    wrong = {m.split_heads.ITEM_0: lambda x, h: _split(x[:1], h).expand(len(x), -1, -1, -1)}
+    wrong = {
+        m.split_heads.ITEM_0: lambda x, h: _split(x[:1], h).expand(len(x), -1, -1, -1),
+        m.split_heads.FOLDED: lambda x, h: _split(x, h).flatten(0, 1),
+    }
     expect_matches(function, _split, cases, wrong, "the split")
     expect_no_loop(function, [randn(2, 3, 4), 2], [randn(4, 7, 30), 6], over="positions, batch items or heads")
     for dim, heads in _uneven():
@@ -409,6 +413,17 @@ def check_MultiHeadAttention_dropout(cls: Callable) -> None:
         _expect_wide_values(copies, heads, cases, f" with a mask and dropout={rate}, after `.eval()`")
 
 
+def _expect_no_other_rate(dropped: Tensor, weights: Tensor, probability: float, told: str) -> None:
+    """Fail if another rate explains both: how many weights are dropped, and by how much the others are scaled up."""
+    kept = dropped.abs() > 1e-12
+    rate = 1 - (weights[kept].sum() / dropped[kept].sum()).item() if kept.any() else 1.0
+    alike = torch.allclose(dropped[kept] * (1 - rate), weights[kept], atol=_FLOAT32, rtol=_FLOAT32)
+    another = alike and 0 < rate <= 1 and within_luck(int((~kept).sum()), kept.numel(), rate)
+    twice = abs((1 - rate) - (1 - probability) ** 2) < 1e-5  # the right rate, but not once
+    name = f"the rate by which the weights are dropped and scaled {told}"
+    expect(not another or twice, m.Attention.DROPOUT_SHARE, name, expected=f"{probability:g}", got=f"{rate:.3g}")
+
+
 def _check_dropout(cls: Callable, probability: float) -> None:
     """Values are chosen so that the output *is* the weights after dropout, each of them twice."""
     batch, n, keys, heads = 3, 48, 5, 4
@@ -440,6 +455,8 @@ def _check_dropout(cls: Callable, probability: float) -> None:
     expect(alike, m.Attention.DROPOUT_ELSEWHERE, f"{told} one feature of a value is dropped and another not")
     kept = dropped[0].abs() > 1e-12
     scaled = torch.allclose(dropped[0][kept], weights[kept] / (1 - probability), atol=_FLOAT32, rtol=_FLOAT32)
+    if not scaled:
+        _expect_no_other_rate(dropped[0], weights, probability, told)
     expect(scaled, m.Attention.DROPOUT_MISPLACED, f"it was seen {told}")
     expect_not_dropped_together(~kept, (2, 3))
     patterns = {tuple(pattern.flatten().tolist()) for pattern in kept.flatten(0, 1)}

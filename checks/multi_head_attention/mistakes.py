@@ -11,6 +11,7 @@ class split_heads(Mistake):
     INTERLEAVED = "the heads are interleaved: a head is a block of consecutive features"
     AFTER_POSITIONS = "the heads come after the positions: two dimensions are still to be exchanged"
     BEFORE_BATCH = "the heads come before the batch"
+    FOLDED = "batch and heads are one dimension, or one of them is gone: the result has four, `(B, h, n, d/h)`"
     FEATURES_FIRST = "a head's features come before its positions: the last two dimensions are exchanged"
     SIZES_EXCHANGED = "the number of heads and the features of one are exchanged"
     HEAD_0 = "every head has the features of head 0"

@@ -35,6 +35,7 @@ _SPLIT_MISTAKES = {
     m.split_heads.MIXED_UP: lambda: _NUMBERED.reshape(1, 3, 2, 2),
     m.split_heads.INTERLEAVED: lambda: torch.stack([_NUMBERED[..., h::3] for h in range(3)], dim=1),
     m.split_heads.AFTER_POSITIONS: lambda: _HEADS.transpose(1, 2),
+    m.split_heads.FOLDED: lambda: _HEADS.flatten(0, 1),
     m.split_heads.BEFORE_BATCH: lambda: _HEADS.transpose(0, 1),
     m.split_heads.FEATURES_FIRST: lambda: _HEADS.mT,
     m.split_heads.SIZES_EXCHANGED: lambda: torch.stack([_NUMBERED[..., :3], _NUMBERED[..., 3:]], dim=1),
