@@ -21,10 +21,11 @@ from autograder.plain import plain
 # Beside a student's chapters: for each of them, what the LMS called whoever handed it in.
 NOTE = ".collected.json"
 _LONGEST_NAME = 200  # bytes; file systems take 255, and names made of it get a few more
-# Moodle writes blanks for the underscores of a full name, so that the first one ends it. The last field is there in
-# downloads without folders, and in those that are unpacked here.
+# Moodle writes blanks for the underscores of a full name, so that the first one ends it. Signs it leaves out, so that
+# of a name nothing may be left: such a file must still be known for Moodle's, or Canvas's fields would be looked for in
+# what the student called it. The last field is there in downloads without folders, and in those that are unpacked here.
 _MOODLE = re.compile(
-    r"(?P<name>[^_]+)(?:_(?P<number>[1-9][0-9]*))?_assignsubmission_[a-z0-9]+(?:_(?P<file>.*))?", re.DOTALL
+    r"(?P<name>[^_]*)(?:_(?P<number>[1-9][0-9]*))?_assignsubmission_[a-z0-9]+(?:_(?P<file>.*))?", re.DOTALL
 )
 # Canvas leaves underscores in a name, and a name may end like a number: every place where the fields may start counts.
 _CANVAS = re.compile(r"(?:_LATE)?_(?P<number>[1-9][0-9]*)_(?P<attachment>[0-9]+)_(?P<file>.+)", re.DOTALL)

@@ -412,6 +412,7 @@ NAMES = st.lists(PIECES | st.text(max_size=3), max_size=7).map("".join)
 @given(name=NAMES, file=NAMES, known=st.booleans(), first=st.booleans())
 @example(name="lovelaceada_77", file="numbers_chapter", known=False, first=True)
 @example(name="Ada Lovelace", file="123_assignsubmission_file_x", known=False, first=False)
+@example(name="", file="77_77_", known=False, first=False)
 def test_whatever_a_student_is_called_and_calls_a_file(course, system, name, file, known, first):
     """Ada's folder holds Ada's work or nothing; whoever is called anything is taken for one person, or named."""
     if system == "Canvas":
