@@ -487,7 +487,7 @@ CLAIMS = [
         "rewards-reading",
         f"Of the tokens that the reward adds, {right(REWARDED):.0f} in 100 are in the reference "
         f"(of *on the street* {right(FILLED):.0f}), while of the others "
-        f"{decoded('beam of 5')['values']['of them in the reference, %']:.0f} do",
+        f"{decoded('beam of 5')['values']['of them in the reference, %']:.0f} are",
         always,
     ),
     Claim(
