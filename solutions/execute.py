@@ -21,6 +21,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from tqdm import tqdm
 
 from autograder.course.curriculum import Chapter, CourseError, find_course
+from autograder.course.files import replace_file
 
 # What would tell a notebook that a page shows its outputs, or that it is graded and may be brief.
 TOLD_OTHERWISE = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG", "NBGRADER_EXECUTION")
@@ -45,9 +46,8 @@ def main() -> None:
         made = made_of(course, chapter)
         execute(course.solution(chapter), chapter)
         executed = json.loads(record.read_text()) if record.exists() else {}
-        record.write_text(
-            json.dumps(executed | {chapter.folder: made}, indent=2, sort_keys=True) + "\n"
-        )
+        text = json.dumps(executed | {chapter.folder: made}, indent=2, sort_keys=True) + "\n"
+        replace_file(record, text.encode())
 
 
 def execute(path: Path, chapter: Chapter) -> None:
