@@ -35,6 +35,13 @@ def _expect(y: Any, right: Tensor, wrong: Mapping[Mistake, Tensor], name: str = 
     expect_close(y, right, name, mistakes, tolerance=1e-3, asked=asked)
 
 
+def _expect_awake_alike(y: Tensor, right: Tensor, asleep: Callable[[], Tensor], mistake: Mistake) -> None:
+    """Fail for a result that is wrong while training with dropout 0, and right after `.eval()`."""
+    if not torch.allclose(y.to(right), right, atol=1e-3):
+        told = {"asked": "dropout 0.0, while training", "expected": "as after `.eval()`", "got": "other numbers"}
+        expect(not torch.allclose(asleep().to(right), right, atol=1e-3), mistake, "the result", **told)
+
+
 def _expect_parts(module: nn.Module, parts: Sequence[str]) -> dict[str, Tensor]:
     """The names of a module's weights with zeros of their shapes, once each part is there with weights of its own."""
     weights = {name: torch.zeros_like(value) for name, value in module.state_dict().items()}
@@ -265,11 +272,9 @@ def DecoderLayer(cls: Callable) -> None:
         m.DecoderLayer.POST_NORM: 3 * _norm(post + F.relu(post)),
     }
     right = third(total)
-    if not torch.allclose(y.to(right), right, atol=1e-3):
-        calm = _layer_result(layer.eval(), _X, _MEMORY, _FIRST_TWO, _BACK)
-        told = {"asked": "dropout 0.0, while training", "expected": "as after `.eval()`", "got": "other numbers"}
-        still = torch.allclose(calm.to(right), right, atol=1e-3)
-        expect(not still, m.DecoderLayer.DROPOUT_NOT_PASSED, "the result", **told)
+    _expect_awake_alike(
+        y, right, lambda: _layer_result(layer.eval(), _X, _MEMORY, _FIRST_TWO, _BACK), m.DecoderLayer.DROPOUT_NOT_PASSED
+    )
     _expect(y, right, wrong)
 
 
@@ -381,12 +386,12 @@ def Decoder(cls: Callable) -> None:
         looked = looked + constant + _over(_FIRST_TWO, looked)
         twice = 2 * twice + constant + found
     wrong |= {m.Decoder.NO_MEMORY: _norm(looked), m.Decoder.RESIDUAL_TWICE: _norm(twice)}
-    if not torch.allclose(y.to(right), right, atol=1e-3):
-        calm = _stack_result(decoder.eval(), tokens, _MEMORY, _FIRST_TWO, _BACK)
-        told = {"asked": "dropout 0.0, while training", "expected": "as after `.eval()`", "got": "other numbers"}
-        expect(
-            not torch.allclose(calm.to(right), right, atol=1e-3), m.Decoder.LAYERS_DROP_NOTHING, "the result", **told
-        )
+    _expect_awake_alike(
+        y,
+        right,
+        lambda: _stack_result(decoder.eval(), tokens, _MEMORY, _FIRST_TWO, _BACK),
+        m.Decoder.LAYERS_DROP_NOTHING,
+    )
     _expect(y, right, wrong)
 
 
