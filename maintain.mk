@@ -105,6 +105,7 @@ results:
 	$(BIN)/python results/reading.py --body solutions/12_pretraining/body.pt
 	$(BIN)/python results/reading.py --longer --body results/bodies/longer.pt --ways full frozen --labels 25000
 	$(BIN)/python results/reading.py --compare --together
+	$(BIN)/python results/reading.py --longer --compare --together --labels 25000
 	$(BIN)/python results/self_training.py
 	$(BIN)/python results/controls.py
 	$(BIN)/python results/report.py

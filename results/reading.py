@@ -6,6 +6,7 @@
     python results/reading.py --longer --body results/bodies/longer.pt --device cuda --ways full
     python results/reading.py --compare
     python results/reading.py --together
+    python results/reading.py --longer --compare --together --labels 25000
 
 Each way is tried on three draws of labelled training reviews, the same for all ways; of all 25,000 there is one draw,
 and a seed is that of a training. `--validate` draws from the training reviews without those of the last tenth by
@@ -64,7 +65,6 @@ TOGETHER = {
 DRAWN_ONLY = {"frozen", "regression"}  # nothing else in them is drawn: with all labels, one run of them is all runs
 COMPARED = [("full", "scratch"), ("full", "regression"), ("full", "lora"), ("full", "frozen"), ("frozen", "scratch")]
 COMPARED_LONGER = [("full", "full"), ("full", "regression")]  # each way, longer, with another
-LONGER = "-longer"  # behind the name of the folder that keeps the answers
 READ_LONGER = (
     "a body that has read longer: 239 million pieces where the one that ships has read 149 million, 64 blocks in a "
     "batch where that had 16, on a graphics card; differences are to the one that ships tuned on the same card, which "
@@ -306,12 +306,17 @@ def run_way(
 
 def title_of(way: str, count: int, longer: bool = False) -> str:
     """What a way is called in tables."""
-    return f"{told_longer(WAYS[way]) if longer else WAYS[way]}, {count:,} labels"
+    return f"{told(WAYS[way], longer)}, {count:,} labels"
 
 
-def told_longer(title: str) -> str:
-    """A title with another body in it."""
-    return title.replace("body that has read", "body that has read longer")
+def told(title: str, longer: bool) -> str:
+    """A title of the body that ships, or the same of the one that has read longer."""
+    return title.replace("body that has read", "body that has read longer") if longer else title
+
+
+def folder_of(folder: Path, longer: bool) -> Path:
+    """Where the answers are kept of models with the body that ships, or with the one that has read longer."""
+    return folder.with_name(f"{folder.name}-longer") if longer else folder
 
 
 def answers_of(way: str, count: int, seeds: list[int], folder: Path) -> list[tuple[dict, Tensor]]:
@@ -324,7 +329,7 @@ def compare(counts: list[int], seeds: list[int], labels: Tensor, folder: Path, l
     """Which of two ways is better on the same test reviews, each count of labels for itself."""
     for count in counts:
         for one, other in COMPARED_LONGER if longer else COMPARED:
-            places = (one, folder.with_name(folder.name + LONGER) if longer else folder), (other, folder)
+            places = (one, folder_of(folder, longer)), (other, folder)
             try:
                 right = [right_of(answers_of(way, count, seeds, place), labels) for way, place in places]
             except FileNotFoundError as error:
@@ -340,15 +345,16 @@ def combine(seeds: list[int], labels: Tensor, folder: Path, longer: bool) -> Non
     Raises:
         FileNotFoundError: one of these models has not been run.
     """
-    said = {"full": answers_of("full", ALL, seeds, folder.with_name(folder.name + LONGER) if longer else folder)}
-    said["regression"] = answers_of("regression", ALL, seeds, folder)
-    said["vectors"] = read_answers([folder.parent / IMDB_ANSWERS / "vectors-0.pt"])
+    said = {
+        "full": answers_of("full", ALL, seeds, folder_of(folder, longer)),
+        "regression": answers_of("regression", ALL, seeds, folder),
+        "vectors": read_answers([folder.parent / IMDB_ANSWERS / "vectors-0.pt"]),
+    }
     for title, kinds in TOGETHER.items():
         kept = [said[kind] for kind in kinds]
         probabilities = torch.stack([torch.stack([p.double() for _, p in kind]).mean(0) for kind in kept]).mean(0)
         run = cost_together([record for kind in kept for record, _ in kind])
-        title = told_longer(title) if longer else title
-        score = scored(f"{title}, {ALL:,} labels", "+".join(map(str, seeds)), probabilities, labels)
+        score = scored(f"{told(title, longer)}, {ALL:,} labels", "+".join(map(str, seeds)), probabilities, labels)
         notes = {"notes": [READ_AHEAD]} if "vectors" in kinds else {}
         write_run(about_data(len(labels)) | notes | score | run)
 
@@ -423,8 +429,7 @@ def main() -> None:
                 else:
                     part = [rows[i] for i in chosen], about["labels"][chosen]
                     run, probabilities = run_way(way, seed, state, settings, part, test_rows, title, given.device)
-                place = answers.with_name(answers.name + LONGER) if given.longer else answers
-                save((run, probabilities), place / f"{way}-{count}-{seed}.pt")
+                save((run, probabilities), folder_of(answers, given.longer) / f"{way}-{count}-{seed}.pt")
                 score = scored(title, seed, probabilities, test_labels)
                 if not given.validate:
                     drawn = ["parameters", "epochs"]  # the words of a draw, and how many steps an epoch has
