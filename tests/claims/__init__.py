@@ -1,6 +1,7 @@
 """Sentences of the chapters that quote a result, each with what must hold of the executed outputs for it to be true."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -32,6 +33,12 @@ def outputs(notebook: NotebookNode) -> dict[str, str]:
 
 def _text(output: NotebookNode) -> str:
     return output.get("text") or output.get("data", {}).get("text/plain", "")
+
+
+def by_chance(first: int, second: int) -> float:
+    """How often a fair coin is as uneven as this or more, in per cent: the sign test."""
+    n, few = first + second, min(first, second)
+    return 200 * sum(math.comb(n, k) for k in range(few + 1)) / 2**n
 
 
 @cache

@@ -1,11 +1,10 @@
 """What chapter 02 says of its own outputs."""
 
-import math
 import re
 
 import torch
 
-from claims import Claim
+from claims import Claim, by_chance
 
 
 def numbers(text):
@@ -218,10 +217,7 @@ CLAIMS = [
     Claim(
         "likeness-reading",
         "in seven sentences with *Tor* the mean alone is right, in two $x \\cdot x$ alone: that may be chance",
-        lambda out: (
-            re.findall(r"alone (\d+)", out["likeness-run"]) == ["2", "7"]
-            and 2 * sum(math.comb(9, k) for k in (0, 1, 2)) / 2**9 > 0.05
-        ),
+        lambda out: re.findall(r"alone (\d+)", out["likeness-run"]) == ["2", "7"] and by_chance(7, 2) > 5,
     ),
     Claim(
         "real-loud-reading",

@@ -1,12 +1,11 @@
 """Chapter 01: what its sentences say of the executed outputs."""
 
-import math
 import re
 
 from attention_course.ambiguous import ambiguous, meaning_in
 from attention_course.translator import translate
 from autograder.course.curriculum import find_course
-from claims import Claim
+from claims import Claim, by_chance
 
 
 def numbers(text: str) -> list[float]:
@@ -57,12 +56,6 @@ def tracks(outputs: dict[str, str]) -> dict[str, int]:
     """For each design how many translations have a train track."""
     found = re.findall(r"^(.{10}).*train tracks: (\d+)$", outputs["own-all"], re.MULTILINE)
     return {name.strip(): int(n) for name, n in found}
-
-
-def by_chance(first: int, second: int) -> float:
-    """How often a fair coin is as uneven or more, in per cent."""
-    n, few = first + second, min(first, second)
-    return 200 * sum(math.comb(n, k) for k in range(few + 1)) / 2**n
 
 
 def windows(outputs: dict[str, str]) -> dict[str, list[int]]:
