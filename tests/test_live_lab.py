@@ -119,6 +119,6 @@ def test_figures_move_and_come_back_as_pictures(lab, tmp_path):
                 {"X-XSRFToken": document.cookie.match(/_xsrf=([^;]*)/)[1]}})""",
                 kernel["id"],
             )
-        page.goto(address)
+        open_notebook(page, address)
         page.locator(".jp-RenderedImage img").wait_for()
         browser.close()
