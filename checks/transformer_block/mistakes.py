@@ -59,7 +59,7 @@ class Network(Mistake):
     NEVER_TURNED = "the convolutions run along the features: positions should be the last dimension for them"
     NO_DROPOUT = "the argument `dropout` has no effect"
     DROPOUT_BY_DEFAULT = "hidden features are dropped though nobody asked for it: the default of `dropout` is 0"
-    DROPOUT_ON_RESULT = "dropout acts on the result, not on the hidden features"
+    DROPOUT_ON_RESULT = "dropout acts on the result: it belongs on the hidden features alone"
     DROPOUT_ON_INPUT = "dropout acts on the input: it belongs on the hidden features alone"
     DROPOUT_SHARE = "another share of the hidden features is dropped than `dropout` says"
     DROPOUT_SCALE = "what dropout leaves is not scaled up for what it drops: `nn.Dropout` does that"
