@@ -492,7 +492,7 @@ CLAIMS = [
     ),
     Claim(
         "apart-reading",
-        "a loss of 1.65, and no run of plain post-norm got further (the lowest ended at 1.64)",
+        "a loss of 1.65, and no run of plain post-norm with Xavier's weights got further (the lowest ended at 1.64)",
         lambda o: (
             round(IN_NO_ORDER, 2) == 1.65
             and round(min(training(o)["post-norm"] + [loss for how in XAVIERS for loss in reversal(how)]), 2) == 1.64
