@@ -164,7 +164,7 @@ def _check_small_norms(cls: Callable, training: bool = True) -> None:
 
 def _check_norm_values(cls: Callable, shape: tuple[int, ...], eps: float | None, training: bool = True) -> None:
     options, value, dim = {} if eps is None else {"eps": eps}, 1e-5 if eps is None else eps, shape[-1]
-    for dtype in (torch.float32, torch.float64):
+    for dtype in (torch.float64, torch.float32):  # first where no rounding hides which mistake it is
         module, state = build(lambda: cls(dim, **options), {"weight": (dim,), "bias": (dim,)}, dtype=dtype)
         # Features around 3 and at least 1 apart, so that rounding in float32 stays small against their variance,
         # whichever way that is calculated; what is far from 0 has a check of its own.
