@@ -191,6 +191,7 @@ class generate(Mistake):
     FIRST_POSITION = "the scores of the first position are read: those of the last one tell of the next token"
     FIRST_ROW = "the first row's tokens are written to all rows"
     ENDED_GOES_ON = "a row that has ended goes on: fill it with `eos_id`"
+    ENDED_FORGOTTEN = "a row that has ended is forgotten at the next step: note which rows have ended, at any step"
     FILLED = "a row that has ended is filled with something else: fill it with `eos_id`"
     ALL_ENDED = "it goes on after all rows have ended"
     FIRST_ENDED = "it stops when the first row has ended: go on until all have"

@@ -464,6 +464,17 @@ _TEXTS = (
         },
     ),
     (
+        [[3, 4]],
+        3,
+        5,
+        [[3, 4, 5]],
+        {
+            m.generate.ALL_ENDED: [[3, 4, 5, 5, 5]],
+            m.generate.LAST_END_LOST: [[3, 4]],
+            m.generate.NO_EOS: [[3, 4, 5, 0, 1]],
+        },
+    ),
+    (
         [[1, 2], [3, 4]],
         4,
         5,
@@ -474,7 +485,7 @@ _TEXTS = (
             m.generate.ALL_ENDED: [[1, 2, 3, 4, 5, 5], [3, 4, 5, 5, 5, 5]],
             m.generate.FIRST_ENDED: [[1, 2, 3], [3, 4, 5]],
             m.generate.LAST_END_LOST: [[1, 2, 3, 4], [3, 4, 5, 5]],
-            m.generate.NO_EOS: [[1, 2, 3, 4, 5, 0], [3, 4, 5, 0, 1, 2]],
+            m.generate.ENDED_FORGOTTEN: [[1, 2, 3, 4, 5, 0], [3, 4, 5, 0, 1, 2]],
         },
     ),
 )
@@ -482,10 +493,10 @@ _TEXTS = (
 
 @visible(
     "the prompt goes on as the model says, rows that have ended stay ended, each position is computed once",
-    graded="other cases, sizes of 1, no graph and the generator",
+    graded="other cases, no graph and the generator",
 )
 def generate(function: Callable) -> None:
-    """After 2 and 3 come 4, 5 and 0; with 5 as the end, one row ends at once and the other later."""
+    """After 2 and 3 come 4, 5 and 0; with 5 as the end, a row alone ends at once, and beside it another one later."""
     for rows, length, eos_id, wanted, wrong in _TEXTS:
         prompt = torch.tensor(rows)
         model = place(make_counting_model, beside=function)(6, 10)
