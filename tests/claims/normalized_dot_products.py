@@ -216,8 +216,13 @@ CLAIMS = [
     ),
     Claim(
         "likeness-reading",
-        "in seven sentences with *Tor* the mean alone is right, in two $x \\cdot x$ alone: that may be chance",
-        lambda out: re.findall(r"alone (\d+)", out["likeness-run"]) == ["2", "7"] and by_chance(7, 2) > 5,
+        "the mean alone is right in seven sentences, $x \\cdot x$ alone in two; with *Bahn* it is none and four",
+        lambda out: re.findall(r"alone (\d+)", out["likeness-run"]) == ["2", "7", "4", "0"],
+    ),
+    Claim(
+        "likeness-reading",
+        "Both may be chance",
+        lambda out: by_chance(7, 2) > 5 and by_chance(4, 0) > 5,
     ),
     Claim(
         "real-loud-reading",
