@@ -1025,7 +1025,7 @@ _ERASURES = [((9, 7), (3, 5, 4), 0), ((8, 8), (4, 5, 4), 2), ((6, 5), (1, 3, 6),
 
 def check_effect_of_erasing(function: Callable) -> None:
     """Values at several sizes; modes and weights left as found; no graph kept."""
-    long = (drawn(100, 900), drawn(5, 20)), (2, drawn(3, 5), drawn(65, 100)), drawn(64, 99)
+    long = (drawn(100, 900), drawn(5, 20)), (2, drawn(3, 5), drawn(66, 100)), drawn(64, 99)
     many = (drawn(10, 99), drawn(5, 20)), (drawn(33, 200), 3, 3), drawn(0, 9)
     for vocabularies, (batch, n, length), unk_id in (*_ERASURES, long, many):
         for dtype in (torch.float64, torch.float32)[: 2 if batch + length < 33 else 1]:
