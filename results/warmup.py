@@ -22,7 +22,16 @@ import torch  # noqa: E402
 import transformer_block as chapter  # noqa: E402
 
 
-class Undirected(chapter.Apart):
+class Apart(chapter.TransformerBlock):
+    """A post-norm block in which attention adds only what differs from position to position."""
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        attended, _ = self.attention(x, x, x, mask)
+        x = self.norm_1(x + attended - attended.mean(dim=1, keepdim=True))
+        return self.norm_2(x + self.feed_forward(x))
+
+
+class Undirected(Apart):
     """A block that keeps words apart, and whose queries and keys stay as they were drawn."""
 
     def __init__(self, dim: int, heads: int, **more: Any) -> None:
