@@ -4,6 +4,9 @@ import re
 from math import log
 from statistics import mean, stdev
 
+import torch
+from torch import nn
+
 from claims import Claim, records, reversal
 
 ALL = "Film reviews (IMDB), the last 512 tokens of each"
@@ -12,14 +15,11 @@ PROMISED_BY_RARE = f"{PROMISED}, by rare words alone"
 OF_NEW_FILMS = "Film reviews (IMDB), test reviews: the transformer's recipe taken apart"
 TAKEN_APART = "Film reviews (IMDB), held out by number: the transformer's recipe taken apart"
 WHOLE = "the whole recipe"
-BEFORE = "Film reviews (IMDB)"
 TRANSFORMER = "transformer, one block"
 GRAMS = "transformer, one block, words, pairs and triples"
-BOTH = "mean of the transformers on words, pairs and triples and the NB-weighted regression"
 VECTORS = "logistic regression, a vector for each review, fitted on the test reviews' text too"
 PLAIN_BAG = "bag of embeddings, no norm, random first vectors, Adam's usual settings"
 OWN_RATE = "bag of embeddings, a rate of its own"
-ALL_THREE = "mean of the transformers and of both regressions, all on words, pairs and triples"
 
 
 READ_FIRST = "Film reviews (IMDB), judged after reading"
@@ -52,15 +52,6 @@ def difference(one: str, other: str, experiment: str = ALL) -> list[float]:
         return found[f"{one} − {other}"]
     value, low, high = found[f"{other} − {one}"]
     return [-value, -high, -low]
-
-
-LAYERS = ("the chapter's with fused attention (µs)", "the chapter's layers (µs)", "torch's layers (µs)")
-
-
-def cost(precision: str) -> dict[str, float]:
-    """What a training token costs, by layers."""
-    (record,) = records(f"What_a_training_token_costs*{precision}*")
-    return record["values"]
 
 
 def near(said: list[float], wanted: list[float]) -> bool:
@@ -168,24 +159,24 @@ def starts(outputs: dict[str, str]) -> list[tuple[float, float]]:
     ]
 
 
-def readings(outputs: dict[str, str]) -> list[tuple[float, float]]:
-    """How far one gradient goes at once and in all: by β₂, then ε, then size."""
-    found = re.findall(r"([\d.]+) at once, +([\d.]+) in all", outputs["epsilon-run"])
-    return [tuple(map(float, pair)) for pair in found]
+def readings(beta: float, eps: float) -> list[tuple[float, float]]:
+    """How far one gradient after 2,000 of 0 moves a weight, at once and in all, in rates: a large one, a small one."""
+    found = []
+    for gradient in (1e-2, 1e-5):
+        number, moved = nn.Parameter(torch.zeros(1)), []
+        adam = torch.optim.Adam([number], lr=1.0, betas=(0.9, beta), eps=eps)
+        for value in [0.0] * 2000 + [gradient] + [0.0] * 200:
+            number.grad = torch.tensor([value])
+            adam.step()
+            moved.append(-number.item())
+        found.append((moved[2000], moved[-1]))
+    return found
 
 
 def rows_read(outputs: dict[str, str]) -> list[tuple[float, int]]:
     """The root of v, and the share of a step that ε takes in percent, from rare words to common ones."""
     found = re.findall(r"√v ([\d.]+), ε takes (\d+)%", outputs["rows-run"])
     return [(float(root), int(share)) for root, share in found]
-
-
-REVERSALS = (
-    "post-norm, no warm-up",
-    "post-norm, warm-up of 60 steps",
-    "post-norm, a third of the rate",
-    "post-norm, warm-up of 250 steps",
-)
 
 
 def falls(losses: list[float]) -> bool:
@@ -206,6 +197,23 @@ CLAIMS = [
         "split-reading",
         "| the test set | 88.7 % | 60.5 % |",
         lambda _: near([88.7, 60.5], [*recorded(TF_IDF), *recorded("the test set", PROMISED_BY_RARE)]),
+    ),
+    Claim(
+        "split-reading",
+        "almost a point too much on average, though the lowest of the three is level with the test set",
+        lambda _: (
+            0.8 < mean(found := recorded("held out at random", PROMISED)) - recorded(TF_IDF)[0] < 1
+            and near([min(found)], recorded(TF_IDF))
+        ),
+    ),
+    Claim(
+        "split-reading",
+        "From rare words alone they promise ten points too much",
+        lambda _: (
+            10
+            < mean(recorded("held out at random", PROMISED_BY_RARE)) - recorded("the test set", PROMISED_BY_RARE)[0]
+            < 11
+        ),
     ),
     Claim(
         "title",
@@ -251,19 +259,19 @@ CLAIMS = [
         lambda o: abs(starts(o)[2][1] - starts(o)[0][1]) < 3 < 10 < starts(o)[0][1] - starts(o)[1][1],
     ),
     Claim(
-        "epsilon-reading",
-        "almost three learning rates at once and 29 in all, for a gradient $g$ that is a thousand times smaller",
-        lambda o: all(once == 2.9 and 28 < in_all < 30 for once, in_all in readings(o)[:2]),
+        "epsilon-idea",
+        "almost three learning rates at once and some 29 in all, whether $g$ is 0.01 or a thousand times smaller",
+        lambda _: all(round(once, 1) == 2.9 and 28 < in_all < 30 for once, in_all in readings(0.999, 1e-8)),
     ),
     Claim(
-        "epsilon-reading",
-        "0.7 at once and 8 in all, again for both gradients",
-        lambda o: all(once == 0.7 and round(in_all) == 8 for once, in_all in readings(o)[4:6]),
+        "epsilon-idea",
+        "With β₂ = 0.98 it goes 0.7 at once and 8 in all",
+        lambda _: all(round(once, 1) == 0.7 and round(in_all) == 8 for once, in_all in readings(0.98, 1e-8)),
     ),
     Claim(
-        "epsilon-reading",
-        "0.1 in all, and leaves much of the way to\none that is large, 23 in place of 30",
-        lambda o: [round(readings(o)[i][1], d) for i, d in ((2, 1), (6, 1), (3, 0), (1, 0))] == [0.1, 0.1, 23, 30],
+        "epsilon-idea",
+        "the smaller gradient carries it 0.1 in all, the larger one still 23",
+        lambda _: [round(in_all, 1) for _, in_all in readings(0.999, 1e-4)] == [22.8, 0.1],
     ),
     Claim(
         "precision-idea",
@@ -281,27 +289,6 @@ CLAIMS = [
         lambda o: rows_read(o) == sorted(rows_read(o), key=lambda row: row[0]),
     ),
     Claim(
-        "precision-reading",
-        "The product does, and both softmaxes after it",
-        lambda o: o["precision"].count("bfloat16") == 3 and "residual: float32" in o["precision"],
-    ),
-    Claim("fused-reading", "By rounding alone", lambda o: float(o["fused-run"].split()[-1]) < 1e-5),
-    Claim(
-        "fused-reading",
-        "19 microseconds of processor time for each token in place of 36",
-        lambda _: [round(cost("float32")[layers]) for layers in LAYERS[:2]] == [19, 36],
-    ),
-    Claim(
-        "fused-reading",
-        "a model of torch's own layers needs 17",
-        lambda _: round(cost("float32")[LAYERS[2]]) == 17,
-    ),
-    Claim(
-        "fused-reading",
-        "23.1 in place of 23.5",
-        lambda _: [round(cost("bfloat16")[layers], 1) for layers in LAYERS[:2]] == [23.1, 23.5],
-    ),
-    Claim(
         "curves-reading",
         "Both training losses end at their lowest",
         lambda o: all(falls([loss for loss, _ in epochs(o[cell])]) for cell in ("train", "train-bag")),
@@ -313,7 +300,11 @@ CLAIMS = [
             falls([-loss for _, loss in epochs(o["train"])[4:]]) and not falls([v for _, v in epochs(o["train"])])
         ),
     ),
-    Claim("curves-reading", "The bag goes on gaining", lambda o: falls([loss for _, loss in epochs(o["train-bag"])])),
+    Claim(
+        "curves-reading",
+        "the bag's goes on falling, slowly",
+        lambda o: falls([loss for _, loss in epochs(o["train-bag"])]),
+    ),
     Claim(
         "compare-reading",
         "All three intervals contain 0",
@@ -327,21 +318,12 @@ CLAIMS = [
         lambda o: all(14 < high - low < 26 for _, low, high in ahead(o["compare"]).values()),
     ),
     row("| regression, NB-weighted words, pairs and triples | 91.7 % | −2.61 [−2.92, −2.28] |", NGRAMS),
-    row("| the answers of three transformers, averaged | 89.6 % | |", "mean of the transformers", against=False),
     row("| transformer | 89.1 % | |", TRANSFORMER, against=False),
     row("| regression, NB-weighted words | 89.0 % | +0.14 [−0.18, +0.44] |", NB_WORDS),
     row("| regression, tf–idf of words | 88.7 % | +0.44 [+0.15, +0.72] |", TF_IDF),
     row("| bag of embeddings, a rate of its own | 88.0 % | +1.15 [+0.93, +1.38] |", OWN_RATE),
     row("| bag of embeddings, the same recipe | 87.5 % | +1.65 [+1.39, +1.94] |", BAG),
     Claim("records", "means of three trainings", lambda _: len(recorded(TRANSFORMER)) == 3 == len(recorded(BAG))),
-    Claim(
-        "records",
-        "by +0.94 [+0.61, +1.25] and +0.64 [+0.27, +0.97]",
-        lambda _: near(
-            [0.94, 0.61, 1.25, 0.64, 0.27, 0.97],
-            [*difference("mean of the transformers", TF_IDF), *difference("mean of the transformers", NB_WORDS)],
-        ),
-    ),
     measured("control", "| transformer on words | 89.1 % | |", TRANSFORMER),
     measured(
         "control",
@@ -351,7 +333,6 @@ CLAIMS = [
         TRANSFORMER,
     ),
     measured("control", "| 91.7 % | +1.10 [+0.80, +1.41], against that transformer |", NGRAMS, NGRAMS, GRAMS),
-    measured("control", "| 92.1 % | +0.35 [+0.11, +0.59], against the regression |", BOTH, BOTH, NGRAMS),
     Claim(
         "control",
         "each of the 0.9 million pairs and triples",
@@ -374,26 +355,7 @@ CLAIMS = [
             and near([23.0, 8.5], [round(2 * cost_of(model)[1] / 60) / 2 for model in (GRAMS, TRANSFORMER)])
         ),
     ),
-    Claim(
-        "control",
-        "seeds that differ by more, ± 0.3 points",
-        lambda _: stdev(recorded(GRAMS)) > stdev(recorded(TRANSFORMER)) and near([0.3], [stdev(recorded(GRAMS))]),
-    ),
-    measured(
-        "control", "Alone it is at 91.6 %, −0.18 [−0.46, +0.14] against the other regression", VECTORS, VECTORS, NGRAMS
-    ),
-    measured("control", "it leads\nto 92.5 %, +0.41 [+0.25, +0.56],", ALL_THREE, ALL_THREE, BOTH),
-    Claim(
-        "control",
-        "the best figure of this chapter",
-        lambda _: recorded(ALL_THREE)[0] == max(r["values"]["accuracy"] for r in runs_of(ALL) if "kind" not in r),
-    ),
-    Claim(
-        "ablation",
-        "reached 88.1 % with three seeds",
-        lambda _: near([88.1], [mean(recorded(TRANSFORMER, BEFORE))]) and len(recorded(TRANSFORMER, BEFORE)) == 3,
-    ),
-    Claim("ablation", "with them it is 89.1 %", lambda _: near([89.1], [mean(recorded(TRANSFORMER))])),
+    measured("control", "is at 91.6 %, −0.18 [−0.46, +0.14] against the other regression", VECTORS, VECTORS, NGRAMS),
     Claim("ablation", "| the whole recipe | 84.8 % | |", lambda _: near([84.8], [mean(recorded(WHOLE, TAKEN_APART))])),
     ablated("| random first vectors | 83.3 % | −1.52 [−2.04, −1.01] | −1.76, −1.41, −1.40 |", "without first vectors"),
     ablated(
@@ -409,32 +371,11 @@ CLAIMS = [
     ),
     ablated("| regression, NB-weighted words | 84.5 % | −0.37 [−1.05, +0.24] |", NB_WORDS),
     Claim(
-        "ablation-reading",
+        "ablation",
         "without them the transformer is the last of the table",
         lambda _: (
             mean(recorded("without first vectors", TAKEN_APART))
             == min(mean(recorded(run["model"], TAKEN_APART)) for run in runs_of(TAKEN_APART) if "kind" not in run)
-        ),
-    ),
-    Claim(
-        "ablation-reading",
-        "worth about as much as the block itself, 1.5 points against 1.0",
-        lambda _: near(
-            [-1.5, -1.0],
-            [difference(without, WHOLE, TAKEN_APART)[0] for without in ("without first vectors", OWN_RATE)],
-        ),
-    ),
-    Claim(
-        "ablation-reading",
-        "with one seed of the three less",
-        lambda _: (
-            sum(
-                vectors > block
-                for vectors, block in zip(
-                    recorded("without first vectors", TAKEN_APART), recorded(OWN_RATE, TAKEN_APART), strict=True
-                )
-            )
-            == 1
         ),
     ),
     Claim(
@@ -466,26 +407,16 @@ CLAIMS = [
     of_new_films(
         "| random first vectors | 84.6 % | −1.22 [−1.72, −0.77] | −1.15, −1.12, −1.14 |", "without first vectors"
     ),
-    of_new_films(
-        "bag of embeddings, no norm, random first vectors, Adam's usual ε and β₂ "
-        "| 85.7 % | −0.12 [−0.52, +0.30] | +0.11, −0.29, +0.07 |",
-        PLAIN_BAG,
-    ),
-    ablated(
-        "bag of embeddings, no norm, random first vectors, Adam's usual ε and β₂ "
-        "| 84.1 % | −0.70 [−1.16, −0.25] | −0.63, −0.96, −0.55 |",
-        PLAIN_BAG,
-    ),
     Claim(
-        "records",
-        "had 88.4 %",
-        lambda _: near([88.4], [mean(recorded(BAG, BEFORE))]),
+        "ablation",
+        "Adam's usual settings, is behind by 0.7",
+        lambda _: near([-0.7], [difference(PLAIN_BAG, WHOLE, TAKEN_APART)[0]]),
     ),
     Claim(
         "ablation-reading",
-        "nothing that can be shown against the plain one",
+        "nothing that can be shown against the plain one, −0.12 [−0.52, +0.30]",
         lambda _: (
-            difference(PLAIN_BAG, WHOLE, OF_NEW_FILMS)[1] < 0 < difference(PLAIN_BAG, WHOLE, OF_NEW_FILMS)[2]
+            near([-0.12, -0.52, 0.3], difference(PLAIN_BAG, WHOLE, OF_NEW_FILMS))
             and mean(recorded(PLAIN_BAG, TAKEN_APART)) > mean(recorded(OWN_RATE, TAKEN_APART))
         ),
     ),
@@ -511,12 +442,9 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "ablation-reading",
-        "It is behind by a point, and the interval excludes 0,\non these short texts as on the longer ones",
-        lambda _: (
-            near([-1.0], [difference(OWN_RATE, WHOLE, TAKEN_APART)[0]])
-            and difference(OWN_RATE, WHOLE, TAKEN_APART)[2] < 0 < difference(TRANSFORMER, OWN_RATE)[1]
-        ),
+        "ablation",
+        "The bag, with a rate of its own, is behind by a point",
+        lambda _: near([-1.0], [difference(OWN_RATE, WHOLE, TAKEN_APART)[0]]),
     ),
     Claim(
         "records",
@@ -605,8 +533,8 @@ CLAIMS = [
     ),
     Claim(
         "warm",
-        "all three seeds were where guessing is, at 2.30 or 2.31. With a warm-up of 60 steps all three learned, and "
-        "ended at\n0.47, 0.00 and 0.00. But so they did at a third of the rate from the first step on (0.01 each)",
+        "still guessing after 500 steps at the full rate, with all three seeds. With a warm-up of 60 steps all three "
+        "learned.\nBut so they did at a third of the rate",
         lambda _: (
             [
                 [round(loss, 2) for loss in sorted(reversal(f"24 blocks, post-norm, {how}"))]
@@ -614,10 +542,5 @@ CLAIMS = [
             ]
             == [[2.3, 2.31, 2.31], [0.0, 0.0, 0.47], [0.01, 0.01, 0.01]]
         ),
-    ),
-    Claim(
-        "warm",
-        "had not learned the task after 500 steps in\nany of the four ways",
-        lambda _: all(len(reversal(model)) == 3 and min(reversal(model)) > 1.6 for model in REVERSALS),
     ),
 ]
