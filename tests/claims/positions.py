@@ -62,6 +62,19 @@ def _more_readers(o: dict[str, str], kind: str = "distances, expanded") -> list[
 
 CLAIMS = [
     Claim(
+        "shuffle-words",
+        "It tells who chases whom",
+        lambda o: (
+            [line.partition("→ ")[2] for line in o["translator-order"].splitlines()]
+            == ["A dog chases a man.", "A man chases a dog."]
+        ),
+    ),
+    Claim(
+        "translator-positions-reading",
+        "The same, up to rounding",
+        lambda o: float(o["translator-positions"].rpartition(" ")[2]) < 1e-5,
+    ),
+    Claim(
         "ex5",
         "Both times it is the cosine of the angle between them",
         lambda o: len(set(re.findall(r"-0\.\d+", o["turn-two"]))) == 1,
