@@ -102,6 +102,7 @@ results:
 	$(BIN)/python results/caption_models.py --compare
 	$(BIN)/python results/induction.py
 	$(BIN)/python results/induction.py --one-layer
+	$(BIN)/python results/induction.py --apart
 	$(BIN)/python results/reading.py --body solutions/12_pretraining/body.pt
 	$(BIN)/python results/reading.py --longer --body results/bodies/longer.pt --ways full frozen --labels 25000
 	$(BIN)/python results/reading.py --compare --together

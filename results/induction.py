@@ -2,12 +2,16 @@
 
     python results/induction.py
     python results/induction.py --one-layer
+    python results/induction.py --apart
 
 Two layers of two heads, trained by the chapter's own loop on random rows that repeat themselves until they copy nearly
 all of it. What ships with the chapter are their weights, in half precision: the chapter looks for heads in them.
 
 `--one-layer` records how much one layer copies after the chapter's 500 steps, and what it copies where its queries and
 keys see no tokens, or are not rotated; and the first two after 3,000 steps.
+
+`--apart` records what the shipped models copy while one map of the second layer alone reads a stream without one head
+of the first.
 """
 
 import argparse
@@ -98,16 +102,81 @@ def take_one_layer_apart(experiment: str, titles: tuple[str, ...], steps: int) -
     chapter_11.rotate = rotate
 
 
+def copied_apart(model: torch.nn.Module, part: str, head: int, *, mean: bool) -> float:
+    """What is copied if one map of the second layer alone reads a stream without a head of the first.
+
+    Args:
+        model: two layers.
+        part: the map, such as "Wk".
+        head: of the first layer.
+        mean: the head's own mean takes its place; else nothing does.
+    """
+    size = SIZES["dim"] // SIZES["heads"]
+    out, target = (layer.attention.get_submodule(name) for layer, name in zip(model.layers, ("WO", part), strict=True))
+
+    def cut(_: torch.nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        heads = inputs[0].unflatten(-1, (-1, size)).clone()
+        heads[:, :, head] = heads[:, :, head].mean(dim=(0, 1)) if mean else 0
+        return (heads.flatten(-2),)
+
+    seen = []
+    hooks = [out.register_forward_pre_hook(cut), target.register_forward_hook(lambda *given: seen.append(given[-1]))]
+    copied(model)
+    for hook in hooks:
+        hook.remove()
+    hook = target.register_forward_hook(lambda *_: seen[0])
+    share = copied(model)
+    hook.remove()
+    return share
+
+
+@torch.no_grad()
+def looks_back(model: torch.nn.Module) -> list[int]:
+    """How many places back each head of the first layer looks most."""
+    tokens, _ = draw_repeated(torch.Generator().manual_seed(1000), 1000)
+    weights = chapter_11.attention_maps(model, tokens)[:, 0]
+    return torch.stack([weights.diagonal(-k, -2, -1).mean(dim=(0, -1)) for k in range(8)]).argmax(dim=0).tolist()
+
+
+def take_circuits_apart() -> None:
+    """Record, for each of the models that ship, which map of the second layer misses which head of the first."""
+    for seed, state in enumerate(torch.load("copiers.pt", weights_only=True)["states"]):
+        model = chapter_11.LanguageModel(**SIZES)
+        model.load_state_dict({name: value.float() for name, value in state.items()}, strict=False)
+        backs = looks_back(model)
+        for name, head in (("farther", backs.index(max(backs))), ("less far", backs.index(min(backs)))):
+            for mean in (False, True):
+                read = clocks()
+                shares = {part: round(copied_apart(model, part, head, mean=mean), 1) for part in ("Wq", "Wk", "Wv")}
+                run = {
+                    "experiment": "Copying without a head of the first layer (chapter 11)",
+                    "data": "The eight models that ship with the chapter, random rows that repeat themselves",
+                    "metric": "Of the tokens that come back, in per cent, those that are the likeliest, where only the "
+                    "named map of the second layer reads without the head",
+                    "model": f"without the head that looks {name} back{', its mean in its place' if mean else ''}",
+                    "parameters": sum(parameter.numel() for parameter in model.parameters()),
+                    "epochs": "–",
+                    "seed": seed,
+                    "precision": "float32",
+                    "values": {"copied, whole": round(copied(model), 1), "places back": backs[head], **shares},
+                }
+                print(run["model"], seed, run["values"], flush=True)
+                write_run(run | read())
+
+
 def main() -> None:
     """Train what is asked for."""
     parser = argparse.ArgumentParser(description="Train chapter 11's models that copy.")
     parser.add_argument("--one-layer", action="store_true", help="record what one layer copies, and by what")
+    parser.add_argument("--apart", action="store_true", help="record which map misses which head of the first layer")
     given = parser.parse_args()
     torch.set_num_threads(1)
     chapter_11.PAD = 0  # what `fit` leaves out: the chapter reads it from its subwords, and no row here has one
     if given.one_layer:
         take_one_layer_apart("Copying with one layer (chapter 11)", (WHOLE, BLIND, UNTURNED), 500)
         take_one_layer_apart("Copying with one layer, six times as long (chapter 11)", (WHOLE, BLIND), 3000)
+    elif given.apart:
+        take_circuits_apart()
     else:
         ship()
 
