@@ -404,7 +404,7 @@ CLAIMS = [
         "at a quarter of the price for each token",
         lambda o: after(o["cache-table"], "7 B")[0] == 4 * after(o["cache-table"], "8 B")[0],
     ),
-    Claim("llama-reading", "Word for word", lambda o: "as published: True" in o["llama-write"]),
+    Claim("llama-reading", "word for word", lambda o: "as published: True" in o["llama-write"]),
     Claim("llama-predict", "the story dissolves", other_pairs_dissolve),
     Claim(
         "llama-cache-reading",
