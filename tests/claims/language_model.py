@@ -194,6 +194,11 @@ CLAIMS = [
         lambda o: 1 < validation(o) / after(o["ngram-perplexity"], "4-gram: perplexity")[0] < 1.3,
     ),
     Claim("units-reading", "Higher", lambda o: numbers(o["units-code"])[2] > numbers(o["units-code"])[1]),
+    Claim(
+        "units-reading",
+        "Yours has a perplexity of 5.2 on the same pieces, and a table of counts has 4.8",
+        lambda o: (validation(o), after(o["ngram-perplexity"], "4-gram: perplexity")[0]) == (5.2, 4.8),
+    ),
     *(
         Claim("parts-reading", phrase.format(compared(name)), always)
         for phrase, name in (
