@@ -48,16 +48,6 @@ RUNGS = {
     "| twice the width, and such a mean |": (WIDE, "beam 5", f"{WIDE} − {AVERAGED}"),
     "| a reward for each token of its beam (section 10.10), in a second training of the wide one, which has 42.1 "
     "without |": (WIDE, "beam 5, a reward", f"{WIDE}, rewarded − {WIDE}"),
-    "| in place of width and reward, the mean of three models' probabilities, an **ensemble** |": (
-        "mean of the subword transformers' probabilities",
-        "beam 5",
-        None,
-    ),
-    "| a consensus of eight translations of each caption |": (
-        "consensus of all transformers and both means",
-        "beam 5",
-        None,
-    ),
 }
 
 
@@ -177,9 +167,7 @@ REWARDS = {
     "a length penalty of 0.6": "beam of 5",
     "the same, *on the street* in every fourth": FILLED,
     "a length penalty of 3": LATE,
-    **{f"a reward of {reward}": f"beam of 5, a reward of {reward}" for reward in (0.4, 0.6, 1.0, 1.2)},
     "**a reward of 0.8**": REWARDED,
-    "a reward of 0.8, a beam of 50": "beam of 50, a reward of 0.8",
 }
 
 
@@ -254,11 +242,6 @@ def judged() -> list[float]:
     return first(f"{REWARDED} − beam of 5", "The_shipped*")["difference"]
 
 
-def shipped_tokens(way: str) -> float:
-    """How many tokens a test caption has, decoded in this way."""
-    return first(way, "The_shipped_translator_as_it_ships*")["values"]["tokens in a caption"]
-
-
 def described(text: str, name: str) -> list[list[float]]:
     """Tokens of a caption, mean precision and BLEU, of each line that begins so."""
     return [numbers(line.partition(":")[2]) for line in text.splitlines() if line.startswith(name)]
@@ -300,40 +283,17 @@ CLAIMS = [
     ),
     Claim("ladder", "which has 42.1 without", lambda _: round(recorded(WIDE, "beam 5")[1], 1) == 42.1),
     Claim(
-        "rewards-reading",
-        f"brings {signed(difference(f'{WIDE}, rewarded − {WIDE}'))} on the test captions",
-        always,
-    ),
-    Claim(
         "ladder",
-        "Without a beam this **taught** one reaches 39.9",
-        lambda _: round(recorded(TAUGHT, "greedy")[0], 1) == 39.9,
-    ),
-    Claim(
-        "ladder",
-        signed(difference(f"{TAUGHT}, greedy − transformer, subwords, greedy")) + " more than the transformer",
-        always,
-    ),
-    Claim(
-        "ladder",
-        f"what the lessons add to it is {signed(difference(f'{TAUGHT}, greedy − {AVERAGED}, greedy'))} without a beam, "
+        f"what the lessons add is {signed(difference(f'{TAUGHT}, greedy − {AVERAGED}, greedy'))} without a beam, "
         f"and {signed(difference(f'{TAUGHT} − {AVERAGED}'))} with one",
         always,
     ),
     Claim(
         "ladder",
-        "Nothing that cannot be chance",
+        "nothing that cannot be chance",
         lambda _: all(
             low < 0 < high
             for _, low, high in map(difference, (f"{TAUGHT}, greedy − {AVERAGED}, greedy", f"{TAUGHT} − {AVERAGED}"))
-        ),
-    ),
-    Claim(
-        "ladder",
-        "without a beam its figure is the highest of the small ones",
-        lambda _: (
-            recorded(TAUGHT, "greedy")[0]
-            > max(recorded(AVERAGED, "greedy") + recorded("transformer, subwords", "greedy"))
         ),
     ),
     Claim(
@@ -367,13 +327,10 @@ CLAIMS = [
             and "373 training captions" in first("beam of 5", SAMPLE)["data"]
         ),
     ),
-    *(
-        Claim("shipped-beam-reading", signed(difference(title)), always)
-        for title in (f"{name} − {name}, greedy" for name in (TAUGHT, AVERAGED, WIDE))
-    ),
+    Claim("shipped-beam-reading", signed(difference(f"{TAUGHT} − {TAUGHT}, greedy")), always),
     Claim(
         "shipped-beam-reading",
-        "that may be chance",
+        "which may be chance, too",
         lambda _: difference(f"{TAUGHT} − {TAUGHT}, greedy")[1] < 0,
     ),
     *(
@@ -425,7 +382,7 @@ CLAIMS = [
     ),
     Claim(
         "filler-why",
-        "The captions grow, the precisions fall a little, and BLEU gains more than it loses",
+        "The captions grow, the precisions fall a little (not at each step), and BLEU gains more than it loses",
         lambda o: grown(described(o["rewards-parts"], "reward")),
     ),
     Claim(
@@ -437,36 +394,17 @@ CLAIMS = [
         ),
     ),
     *map(rewarded, REWARDS),
+    Claim("rewards-reading", f"it brings {signed(judged())}", always),
     Claim(
         "rewards-reading",
-        "With 0.8 the captions are nearly as long as the references, 13.2 tokens",
-        lambda _: abs(tokens(REWARDED) - wanted_tokens()) < 0.15,
-    ),
-    Claim(
-        "rewards-reading",
-        f"it brings {signed(judged())}. That is a larger figure than the averaged weights brought or, in two of three "
-        "trainings, twice the width",
+        "Of the rewards from 0.4 to 1.2 that were tried 0.8 is the best on these captions",
         lambda _: (
-            judged()[0] > difference(f"{AVERAGED} − transformer, subwords")[0]
-            and [judged()[0] > wide - recorded(AVERAGED, "beam 5")[0] for wide in sorted(recorded(WIDE, "beam 5"))]
-            == [True, True, False]
+            max(
+                (f"beam of 5, a reward of {reward}" for reward in (0.4, 0.6, 0.8, 1.0, 1.2)),
+                key=lambda way: decoded(way)["values"]["BLEU"],
+            )
+            == REWARDED
         ),
-    ),
-    Claim(
-        "rewards-reading",
-        "on the test captions; in another training of it, +0.97",
-        lambda _: (
-            [
-                round(paid - plain, 2)
-                for paid, plain in zip(recorded(WIDE, "beam 5, a reward"), recorded(WIDE, "beam 5")[1:], strict=True)
-            ]
-            == [0.64, 0.97]
-        ),
-    ),
-    Claim(
-        "rewards-reading",
-        "it costs only the time for the tokens that are added, one for every eighteen",
-        lambda _: round(shipped_tokens("beam of 5") / (shipped_tokens(REWARDED) - shipped_tokens("beam of 5"))) == 18,
     ),
     Claim(
         "rewards-reading",
@@ -474,15 +412,6 @@ CLAIMS = [
         lambda _: tokens(LATE) >= tokens(REWARDED) and precision(LATE) < precision(REWARDED),
     ),
     Claim("rewards-reading", f"the reward is ahead of it by {signed(decoding(f'{REWARDED} − {LATE}'))}", always),
-    Claim(
-        "rewards-reading",
-        f"writes too *much*, 13.4 tokens ({signed(decoding(f'beam of 50, a reward of 0.8 − {REWARDED}'))} in BLEU, "
-        "which may be chance)",
-        lambda _: (
-            tokens("beam of 50, a reward of 0.8") == 13.41 > wanted_tokens()
-            and decoding(f"beam of 50, a reward of 0.8 − {REWARDED}")[2] > 0
-        ),
-    ),
     Claim(
         "rewards-reading",
         f"Of the tokens that the reward adds, {right(REWARDED):.0f} in 100 are in the reference "
@@ -494,14 +423,6 @@ CLAIMS = [
         "rewards-reading",
         "41.8 edits for each 100 words of the reference in place of 40.8",
         lambda _: [round(decoded(way)["values"]["TER"], 1) for way in (REWARDED, "beam of 5")] == [41.8, 40.8],
-    ),
-    Claim(
-        "rewarded-tree-reading",
-        "The sentence that greedy wrote wins again",
-        lambda o: (
-            [line.partition(":")[2].strip() for line in o["rewarded-tree"].splitlines()]
-            == [line.partition(":")[2].strip() for line in reversed(o["watched-code"].splitlines())]
-        ),
     ),
     Claim(
         "look-reading",
