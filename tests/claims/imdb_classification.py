@@ -208,7 +208,7 @@ CLAIMS = [
     ),
     Claim(
         "split-reading",
-        "From rare words alone they promise ten points too much",
+        "From rare words alone they promise more than ten points too much",
         lambda _: (
             10
             < mean(recorded("held out at random", PROMISED_BY_RARE)) - recorded("the test set", PROMISED_BY_RARE)[0]
@@ -487,13 +487,18 @@ CLAIMS = [
     ),
     Claim("heads-reading", "over all reviews it is about half", lambda o: 0.44 < columns(o)[3] < 0.56),
     Claim(
+        "heads-reading",
+        "About half of the variance would be gone with the readers alone",
+        lambda o: 0.44 < 1 - columns(o)[3] < 0.56,
+    ),
+    Claim(
         "heads-averaged-reading",
         "None at all when each head's readers share one row of weights, and four when the heads share it, too",
         lambda o: changed(o)[:3] == [0, 0, 4],
     ),
     Claim(
         "heads-averaged-reading",
-        "with all weights alike twenty-one reviews change sides, though hardly fewer are right",
+        "With all weights alike twenty-one reviews change sides, though hardly fewer are right",
         lambda o: changed(o)[3] == 21 and numbers(o["heads-averaged"])[0] - numbers(o["heads-averaged"])[-1] < 1,
     ),
     Claim("judge-not-reading", "An even chance", lambda o: "50% positive: I did like it." in o["judge-not"]),
