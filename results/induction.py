@@ -112,7 +112,7 @@ def copied_apart(model: torch.nn.Module, part: str, head: int, *, mean: bool) ->
         mean: the head's own mean takes its place; else nothing does.
     """
     size = SIZES["dim"] // SIZES["heads"]
-    out, target = (layer.attention.get_submodule(name) for layer, name in zip(model.layers, ("WO", part), strict=True))
+    out, target = (model.get_submodule(f"layers.{layer}.attention.{name}") for layer, name in enumerate(("WO", part)))
 
     def cut(_: torch.nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
         heads = inputs[0].unflatten(-1, (-1, size)).clone()
