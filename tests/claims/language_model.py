@@ -330,7 +330,7 @@ CLAIMS = [
     ),
     Claim(
         "copying-reading",
-        "the layer copies no more than {:.1f} %, and the one that sees no tokens {:.1f} %".format(
+        "the layer copies {:.1f} % on average over four seeds, and the one that sees no tokens {:.1f} %".format(
             one_layer("one layer", longer=True), one_layer("one layer, queries and keys see no tokens", longer=True)
         ),
         always,
@@ -377,8 +377,8 @@ CLAIMS = [
     ),
     Claim(
         "apart-reading",
-        "In all seven the head that looks one place back is missed most in the keys, with nothing in its place or with "
-        "its own mean",
+        "In all seven the head that looks one place back is missed most in the keys, whether nothing takes its place "
+        "or its own mean output does",
         lambda o: (
             most_missed("farther", "Wk") == most_missed("farther", "Wk", mean=True) == list(range(8))
             and [row["places back"] for row in missed("farther")] == [3 if seed == 1 else 1 for seed in range(8)]
