@@ -157,22 +157,6 @@ def longest(count: int) -> list[dict]:
     return sorted(real_captions(), key=lambda caption: len(caption["source"]))[-count:]
 
 
-def easy_tokens() -> list[list[float]]:
-    """Of each third of the validation captions: the share of articles, and of full stops and ends, in English."""
-    sides = [
-        (find_course().root / f"data/sample/multi30k/val.{side}").read_text(encoding="utf-8").splitlines()
-        for side in ("de", "en")
-    ]
-    german = [len(cut_german(line)) for line in sides[0]]
-    order = sorted(range(len(german)), key=german.__getitem__)
-    cuts = [round(i * len(order) / 3) for i in range(4)]
-    shares = []
-    for start, end in pairwise(cuts):
-        tokens = [token for i in order[start:end] for token in [*cut_english(sides[1][i]), "<eos>"]]
-        shares.append([sum(t in some for t in tokens) / len(tokens) for some in (("a", "an", "the"), (".", "<eos>"))])
-    return shares
-
-
 def lengths(outputs: dict[str, str]) -> list[list[float]]:
     """BLEU with and without attention, the difference and its interval, for each quarter, short captions first."""
     return [numbers(line.split(":")[1]) for line in outputs["real-by-length"].splitlines() if "tokens:" in line]
@@ -213,16 +197,6 @@ CLAIMS = [
     ),
     Claim("by-length-reading", "0.18, 0.30 and 0.37 nats", lambda o: by_length(o) == [0.18, 0.3, 0.37]),
     Claim("by-length-reading", "thirteen or fourteen invented captions", lambda o: "40 to validate" in o["load-run"]),
-    Claim(
-        "bottleneck-sound",
-        "*a big dog is being carried by the river*",
-        lambda o: "a big dog is being carried by the river ." in translations(o)["one vector"],
-    ),
-    Claim(
-        "bottleneck-sound",
-        "*unloading boxes in front of a shop* came through it unharmed",
-        lambda o: "a woman is unloading boxes in front of a shop ." in translations(o)["one vector"],
-    ),
     Claim(
         "alignment-reading",
         "the model with one vector, which cannot look anywhere, wrote the same sentence",
@@ -347,21 +321,8 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "bottleneck-sound",
-        "made cooks of the men and let them sit down, where the other one kept the men and their selling",
-        lambda o: (
-            "two cooks are sitting down on the street ." in translations(o)["with attention"]
-            and any(line.startswith("two men are selling") for line in translations(o)["one vector"])
-        ),
-    ),
-    Claim(
         "erasing-verdict",
-        "for 38 % of all English words",
-        lambda o: "= most looked at 38%, = at the same place 32%," in o["erasing-count"],
-    ),
-    Claim(
-        "erasing-verdict",
-        "it is 47 % against 39 %",
+        "the most missed one for 47 % of them. The word at the same place, which asks no model, gives 39 %",
         lambda o: "= most looked at 47%, = at the same place 39%," in o["erasing-count"],
     ),
     Claim(
@@ -384,16 +345,6 @@ CLAIMS = [
         "on the 178 of up to nine tokens attention gains 0.2 points less than on the others,\n[−3.1, 3.6]",
         lambda o: (
             sum(len(c["reference"]) <= 9 for c in real_captions()) == 178 and growth_by_reference(9) == [0.2, -3.1, 3.6]
-        ),
-    ),
-    Claim(
-        "real-by-length-reading",
-        "229 and 171 are longer than that, and at the first cut, which decides, 172 are shorter. It is the growth "
-        "itself that is smaller there",
-        lambda o: (
-            [sum(len(c["source"]) > cut for c in real_captions()) for cut in (8, 14, 15)] == [828, 229, 171]
-            and max(row[3] for row in growths(o)[6:]) < min(row[3] for row in growths(o)[:6])
-            and max(row[5] - row[4] for row in growths(o)[6:]) < growths(o)[0][5] - growths(o)[0][4]
         ),
     ),
     Claim(
@@ -423,15 +374,6 @@ CLAIMS = [
             looked("eine frau , die in einer", "holding", "küche") > 500
             and abs(looked("eine frau , die in einer", "kitchen", "küche") - 400) < 20
             and abs(looked("eine frau , die in einer", "kitchen", "schale") - 400) < 20
-        ),
-    ),
-    Claim(
-        "by-length-reading",
-        "articles are 17 % of the English tokens in each third, and full stop and `<eos>`, one of each in a caption, "
-        "become rarer",
-        lambda o: (
-            [round(100 * articles) for articles, _ in easy_tokens()] == [17, 17, 17]
-            and [ends for _, ends in easy_tokens()] == sorted((ends for _, ends in easy_tokens()), reverse=True)
         ),
     ),
     Claim(
