@@ -10,7 +10,6 @@ from statistics import mean, stdev
 import numpy as np
 
 from attention_course.bleu import TOKENS, bleu_counts, bleu_samples
-from attention_course.data import cut_english, cut_german
 from autograder.course.curriculum import find_course
 from claims import Claim, records
 
