@@ -143,7 +143,7 @@ def take_circuits_apart() -> None:
     for seed, state in enumerate(torch.load("copiers.pt", weights_only=True)["states"]):
         model = chapter_11.LanguageModel(**SIZES)
         model.load_state_dict({name: value.float() for name, value in state.items()}, strict=False)
-        backs = looks_back(model)
+        backs, whole = looks_back(model), round(copied(model), 1)
         for name, head in (("farther", backs.index(max(backs))), ("less far", backs.index(min(backs)))):
             for mean in (False, True):
                 read = clocks()
@@ -158,7 +158,7 @@ def take_circuits_apart() -> None:
                     "epochs": "–",
                     "seed": seed,
                     "precision": "float32",
-                    "values": {"copied, whole": round(copied(model), 1), "places back": backs[head], **shares},
+                    "values": {"copied, whole": whole, "places back": backs[head], **shares},
                 }
                 print(run["model"], seed, run["values"], flush=True)
                 write_run(run | read())
