@@ -41,7 +41,7 @@ use_engine(c, grade="autograder.course.chapter_grader.GradeChapter")
 
 # Limits on a submission; the values are the defaults.
 c.GradeSubmission.cell_seconds = 20
-c.GradeSubmission.submission_seconds = 120
+c.GradeSubmission.submission_seconds = 180
 
 # Feedback shows what students were given: not the hidden part of a check.
 c.GenerateFeedback.preprocessors = [

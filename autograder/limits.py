@@ -22,13 +22,14 @@ def _limit(default: float, told: str) -> Any:
 class Limits:
     """What one submission may take; what each field is stands in its metadata, for nbgrader's `--help-all` too."""
 
-    cell_seconds: float = _limit(20.0, "processor time of the student's code for a cell, a student's or a check")
+    cell_seconds: float = _limit(20.0, "processor time of the student's code for a cell, or for one call by a check")
+    calls_seconds: float = _limit(60.0, "processor time of the student's code for all the calls by a check together")
     aside_cell_seconds: float = _limit(5.0, "processor time for a student's cell that holds no answer")
     aside_seconds: float = _limit(20.0, "processor time for all these cells together: of what is left, definitions run")
     check_seconds: float = _limit(60.0, "processor time of a check itself, beside the student's code")
-    submission_seconds: float = _limit(120.0, "processor time of the student's code for a submission")
+    submission_seconds: float = _limit(180.0, "processor time of the student's code for a submission")
     clock_factor: float = _limit(3.0, "how many times longer the clock may run, on a machine that is not busy")
-    cpu_seconds: int = _limit(60, "processor time for one worker: the system itself ends it then")
+    cpu_seconds: int = _limit(180, "processor time for one worker: the system itself ends it then")
     memory_mb: int = _limit(2048, "memory for a worker, beyond what Python and torch take")
     file_mb: int = _limit(16, "size of a file, and of all files together")
     open_files: int = _limit(64, "files open at once")

@@ -9,7 +9,6 @@ import ast
 import builtins
 import contextlib
 import hashlib
-import math
 import re
 import secrets
 from collections.abc import Collection, Mapping
@@ -285,10 +284,10 @@ class _Run:
         """The processor time that this submission's workers have spent."""
         return self.before + (self.link.spent if self.link else 0.0)
 
-    def _set_limit(self, most: float = math.inf) -> None:
+    def _set_limit(self, most: float | None = None) -> None:
         assert self.link is not None, "limits are a worker's"
         left = max(0.01, self.limits.submission_seconds - self._spent())
-        self.link.allow(min(self.limits.cell_seconds, left, most))
+        self.link.allow(min(left, self.limits.cell_seconds if most is None else most))
 
     def _send(self, number: int) -> list[tuple[int, Exception]]:
         """Run a cell; returns what it raised, with the line of the statement."""
@@ -408,7 +407,7 @@ class _Run:
             return Failure(Status.TIMEOUT, used_up), None
         try:
             link = self._worker()
-            self._set_limit()
+            self._set_limit(self.limits.calls_seconds)
             try:
                 tree = ast.parse(part.source, f"the cell {part.name}")
             except SyntaxError as wrong:

@@ -54,7 +54,7 @@ class Link:
     """A conversation with one worker.
 
     Attributes:
-        budget: the time that requests may take; when it is used up the worker is killed.
+        budget: the time that requests may take together; when it is used up the worker is killed.
         lost: why the worker is gone, if it is.
         output: what student code printed since `take_output` was called.
     """
@@ -74,7 +74,10 @@ class Link:
         self._generators_seen = 0
 
     def allow(self, seconds: float) -> None:
-        """From now on requests may take so much of the worker's processor time, and by the clock as `Limits` say."""
+        """From now on requests may take so much of the worker's processor time, and by the clock as `Limits` say.
+
+        No single one takes more than `Limits.cell_seconds`: many calls are honest work, one that long is none.
+        """
         self.budget = Budget(seconds, self._process.seconds, self._limits.clock_factor)
 
     @property
@@ -204,9 +207,14 @@ class Link:
 
     def _exchange(self, request: messages.Request, blobs: list[bytes], arguments: list) -> Any:
         connection, most = self._process.connection, self._limits.reply_mb << 20
+        alone = Budget(self._limits.cell_seconds, self._process.seconds, self._limits.clock_factor)
+
+        def left() -> float:
+            return min(self.budget.left(), alone.left())
+
         try:
-            protocol.send(connection, vars(request), blobs, self.budget.left)
-            header, data = protocol.receive(connection, most, HEADER_BYTES, self.budget.left)
+            protocol.send(connection, vars(request), blobs, left)
+            header, data = protocol.receive(connection, most, HEADER_BYTES, left)
         except OutOfTime as over:
             asked = "does it wait for something?" if over.by_clock else "does a loop never end?"
             raise self.lose(

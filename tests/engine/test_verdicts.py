@@ -166,6 +166,19 @@ def test_a_sleeper_meets_the_clock_and_is_in_doubt_and_a_loop_is_not(sandboxed):
             assert list(graded.in_doubt) == (["double_check"] if by_clock else [])
 
 
+def test_many_calls_may_take_longer_than_one(sandboxed):
+    source = source_notebook(double_check="for _ in range(4):\n    assert double(2) == 4")
+    work = (
+        "import time\ndef double(x):\n    end = time.process_time() + 0.5\n    while time.process_time() < end: pass\n"
+    )
+    answers = submission(source, double=f"{work}    return 2 * x")
+    for limits, status in (({}, "passed"), ({"calls_seconds": 1.0}, "timeout"), ({"cell_seconds": 0.2}, "timeout")):
+        with Sandbox(replace(LIMITS, **{"cell_seconds": 1.5} | limits), preload=()) as sandbox:
+            sandbox.worker().kill()
+            item = first(grade_notebook(sandbox, answers, source, only={"double_check"}))
+            assert item.status == status, item
+
+
 def test_a_workers_time_counts_all_its_threads_and_is_read_from_outside(sandbox):
     worker = sandbox.worker()
     before = worker.seconds()
