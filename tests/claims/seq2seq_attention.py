@@ -7,9 +7,6 @@ from functools import cache
 from itertools import pairwise
 from statistics import mean, stdev
 
-import numpy as np
-
-from attention_course.bleu import TOKENS, bleu_counts, bleu_samples
 from autograder.course.curriculum import find_course
 from claims import Claim, records
 
@@ -55,7 +52,12 @@ def by_length(outputs: dict[str, str]) -> list[float]:
     """What attention saves in each third, short captions first."""
     losses = rows(outputs["by-length"])
     pairs = zip(losses["one vector"], losses["with attention"], strict=True)
-    return [round(one - other, 2) for one, other in pairs]
+    return [one - other for one, other in pairs]
+
+
+def misses(outputs: dict[str, str]) -> list[int]:
+    """How often the most missed word is the one looked at, at the same place, and the other model's, in per cent."""
+    return [int(share) for share in re.findall(r": (\d+)%", outputs["erasing-count"])]
 
 
 @cache
@@ -130,13 +132,6 @@ def looks_of_verbs() -> list[tuple[bool, bool]]:
     return found
 
 
-def looks_of_full_stops() -> tuple[int, int, int]:
-    """How many captions end in a full stop; it looks at the German one; it looks where the word before looked."""
-    ends = [c for c in real_captions() if "weights" in c and c["attention"][-1] == "."]
-    own = sum(["", *c["source"], ""][darkest(c)[-1]] == "." for c in ends)
-    return len(ends), own, sum(darkest(c)[-1] == darkest(c)[-2] for c in ends)
-
-
 def repeats(words: list[str], count: int) -> bool:
     """Whether some run of so many words stands twice; of one word, twice running, `<unk>` aside."""
     if count == 1:
@@ -161,20 +156,6 @@ def lengths(outputs: dict[str, str]) -> list[list[float]]:
     return [numbers(line.split(":")[1]) for line in outputs["real-by-length"].splitlines() if "tokens:" in line]
 
 
-def growth_by_reference(cut: int) -> list[float]:
-    """How much the gain grows in points, and its interval, where the captions are cut by their reference's length."""
-    gains = []
-    for seed, longer in enumerate((False, True)):
-        part = [caption for caption in real_captions() if (len(caption["reference"]) > cut) == longer]
-        texts = {kind: [" ".join(caption[kind]) for caption in part] for kind in ("attention", "without", "reference")}
-        tables = (bleu_counts(TOKENS, texts[kind], texts["reference"]) for kind in ("attention", "without"))
-        one, other = bleu_samples(TOKENS, *tables, seed).T
-        gains.append(one - other)
-    short, long = gains
-    growth = long - short
-    return [round(float(n), 1) for n in (growth[0], *np.percentile(growth[1:], [2.5, 97.5]))]
-
-
 def growths(outputs: dict[str, str]) -> list[list[float]]:
     """How much the gain grows and its interval, in points and then in shares, for each cut."""
     return [numbers(line.partition("rest:")[2]) for line in outputs["real-growth"].splitlines()]
@@ -194,7 +175,11 @@ CLAIMS = [
         "attention has saved about a third of the loss",
         lambda o: 0.28 < 1 - last_losses(o)[1] / last_losses(o)[0] < 0.4,
     ),
-    Claim("by-length-reading", "0.18, 0.30 and 0.37 nats", lambda o: by_length(o) == [0.18, 0.3, 0.37]),
+    Claim(
+        "by-length-reading",
+        "about 0.2, 0.3 and 0.4 nats",
+        lambda o: all(abs(saved - said) < 0.05 for saved, said in zip(by_length(o), (0.2, 0.3, 0.4), strict=True)),
+    ),
     Claim("by-length-reading", "thirteen or fourteen invented captions", lambda o: "40 to validate" in o["load-run"]),
     Claim(
         "alignment-reading",
@@ -209,8 +194,8 @@ CLAIMS = [
     ),
     Claim(
         "ex5",
-        "0.54 and 2.67 would change places",
-        lambda o: (exposure(o)[0], exposure(o)[2]) == (0.54, 2.67),
+        "about 0.5 and 2.7 would change places",
+        lambda o: abs(exposure(o)[0] - 0.5) < 0.05 and abs(exposure(o)[2] - 2.7) < 0.1,
     ),
     Claim("real-idea", "for the first 60 also", lambda o: sum("weights" in c for c in real_captions()) == 60),
     Claim(
@@ -249,11 +234,6 @@ CLAIMS = [
         "real-align-reading",
         "Of all other words but the full stop, about a third look where the next one does",
         lambda o: 0.3 < looks_ahead_of_others() < 0.37,
-    ),
-    Claim(
-        "real-align-reading",
-        "it looks most at the German full stop in 7 captions of the 60, and in 30",
-        lambda o: looks_of_full_stops() == (60, 7, 30),
     ),
     Claim(
         "real-align-reading",
@@ -319,32 +299,13 @@ CLAIMS = [
             and (round(min(row[3] for row in growths(o)[:6])), round(growths(o)[0][3])) == (7, 15)
         ),
     ),
-    Claim(
-        "erasing-verdict",
-        "the most missed one for 47 % of them. The word at the same place, which asks no model, gives 39 %",
-        lambda o: "= most looked at 47%, = at the same place 39%," in o["erasing-count"],
-    ),
-    Claim(
-        "erasing-verdict",
-        "word for 65 % of them",
-        lambda o: o["erasing-count"].rstrip().endswith("= without attention 65%"),
-    ),
+    Claim("erasing-verdict", "for nearly half of these English words", lambda o: 40 < misses(o)[0] < 50),
+    Claim("erasing-verdict", "gives about four in ten", lambda o: 35 < misses(o)[1] < min(45, misses(o)[0])),
+    Claim("erasing-verdict", "for about two\nthirds of them", lambda o: 60 < misses(o)[2] < 73),
     Claim(
         "ex5",
         "each loss is about that of a model that knows nothing",
         lambda o: all(abs(loss - math.log(331)) < 0.2 for loss in numbers(o["reversed-run"])),
-    ),
-    Claim(
-        "real-by-length-reading",
-        "81 % of the BLEU that attention reaches, then 77, and in both of the longer ones 69 %",
-        lambda o: [round(100 * row[1] / row[0]) for row in lengths(o)] == [81, 77, 69, 69],
-    ),
-    Claim(
-        "real-by-length-reading",
-        "on the 178 of up to nine tokens attention gains 0.2 points less than on the others,\n[−3.1, 3.6]",
-        lambda o: (
-            sum(len(c["reference"]) <= 9 for c in real_captions()) == 178 and growth_by_reference(9) == [0.2, -3.1, 3.6]
-        ),
     ),
     Claim(
         "real-by-length-reading",
@@ -376,10 +337,11 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "real-by-length-reading",
-        "the line is level up to 14 tokens, while the other loses four\npoints",
+        "real-growth-idea",
+        "the line is level up to 14 tokens, while the other loses four points; then both fall",
         lambda o: (
-            max(row[0] for row in lengths(o)[:3]) - min(row[0] for row in lengths(o)[:3]) < 0.5
+            all(last < before - 3 for before, last in zip(lengths(o)[2][:2], lengths(o)[3][:2], strict=True))
+            and max(row[0] for row in lengths(o)[:3]) - min(row[0] for row in lengths(o)[:3]) < 0.5
             and round(lengths(o)[0][1] - lengths(o)[2][1]) == 4
         ),
     ),
