@@ -6,7 +6,7 @@ took 30 otherwise, 11 leave the meaning open, and 9 were left aside so that both
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -91,26 +91,6 @@ def ambiguous(word: str) -> list[Sentence]:
     return sentences
 
 
-def with_adjective(sentence: Sentence, stem: str, role: str) -> Sentence:
-    """One of the sentences with *Tor*, with an adjective in front of a word.
-
-    Args:
-        sentence: the sentence.
-        stem: the adjective without its ending, such as "groß".
-        role: "the word itself" or "the subject".
-
-    Returns:
-        The longer sentence, by as much in both cases.
-    """
-    place = sentence.roles.index(role)
-    before = sentence.words[place - 1] if place else ""
-    ending = "es" if sentence.words[place] == "Kind" else _ENDINGS[before]
-    adjective = stem + ending if place else (stem + ending).capitalize()
-    words = [*sentence.words[:place], adjective, *sentence.words[place:]]
-    own = "its adjective" if role == "the word itself" else "the subject's adjective"
-    return replace(sentence, words=words, roles=[*sentence.roles[:place], own, *sentence.roles[place:]])
-
-
 def meaning_in(english: str, word: str) -> str | None:
     """Which of a word's two meanings a translation has, or None: neither.
 
@@ -149,10 +129,6 @@ def _up_to_the_word(text: str, meaning: str) -> list[str]:
     begins = (n for n in range(len(english)) if re.match(rf"▁{meaning}s?\b", "".join(english[n:])))
     return english[: next(begins)]
 
-
-# What an adjective ends in, behind the words that stand before *Tor* and before the subjects of its goals.
-_ENDINGS = {"Ein": "er", "kleiner": "er", "Eine": "e", "Der": "e", "Die": "e", "Zwei": "e", "": "e"}
-_ENDINGS |= {"ein": "es", "das": "e", "ins": "e"} | dict.fromkeys(("dem", "einem", "seinem", "im", "zum"), "en")
 
 _TAGGED = {
     "Tor": (
