@@ -202,7 +202,7 @@ CLAIMS = [
     ),
     Claim(
         "recall-reading",
-        "though later than with $\\sqrt d$, at every width",
+        "though later than with $\\sqrt d$, at all three widths",
         lambda out: all(
             min(steps(out, "recall-run")[d, "d"]) > max(steps(out, "recall-run")[d, "√d"]) for d in (16, 64, 256)
         ),
