@@ -295,7 +295,7 @@ CLAIMS = [
     ),
     Claim(
         "before-reading",
-        "the article gets 0.09 in place of 0.25. *Schläger* does so in 22 of 32, and the third such word of chapter 0, "
+        "the article gets 0.09 in place of 0.25. *Schläger* does so in 22 of 32, and the third such word, "
         "*Bahn* (a train or a track), in all 42",
         lambda out: (
             before(out)["Tor"][3:] == (0.25, 0.09)
