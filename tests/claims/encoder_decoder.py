@@ -16,14 +16,6 @@ def repeats(outputs: dict[str, str]) -> dict[str, list[float]]:
     return {name.strip(): numbers(values) for name, _, values in parts}
 
 
-def pad_losses(outputs: dict[str, str]) -> dict[str, list[str]]:
-    """For a logit of padding of 0 and of -inf: p, then the three losses, as printed."""
-    found = re.findall(
-        r"(\S+): padding has p = (\S+); .* plain (\S+), smoothed (\S+), .* padding (\S+)", outputs["pad-infinity"]
-    )
-    return {value: rest for value, *rest in found}
-
-
 def parts(outputs: dict[str, str]) -> dict[str, tuple[float, float]]:
     """Parameters of the small model and of the paper's, by part."""
     rows = (re.fullmatch(r"(.+?) +([\d,]+) +([\d,]+)", line) for line in outputs["count-table"].splitlines())
@@ -32,12 +24,6 @@ def parts(outputs: dict[str, str]) -> dict[str, tuple[float, float]]:
 
 def total(outputs: dict[str, str], kind: str, model: int) -> float:
     return sum(counts[model] for part, counts in parts(outputs).items() if kind in part)
-
-
-def first_losses(outputs: dict[str, str]) -> list[float]:
-    """Even guess; then the mean first loss of fresh models, tied and not tied."""
-    lines = outputs["overfit-run"].splitlines()
-    return [numbers(lines[0])[0], *numbers(lines[1])[1:]]
 
 
 def peeking_ratios(outputs: dict[str, str]) -> list[float]:
@@ -63,16 +49,6 @@ CLAIMS = [
         lambda o: any(abs(g) > 0.01 for g in numbers(o["pad-trap"])),
     ),
     Claim(
-        "pad-infinity-reading",
-        "Only the plain one",
-        lambda o: pad_losses(o)["-inf"][2:] == ["inf", "nan"] and float(pad_losses(o)["-inf"][1]) < 10,
-    ),
-    Claim(
-        "pad-infinity-reading",
-        "With a constant 0 every loss stays finite",
-        lambda o: all(float(loss) < 10 for loss in pad_losses(o)["0.0"][1:]) and float(pad_losses(o)["0.0"][0]) > 0,
-    ),
-    Claim(
         "finished-load-reading",
         "Every weight of the file has found its place",
         lambda o: "not in the model: []" in o["finished-load"],
@@ -93,8 +69,8 @@ CLAIMS = [
     ),
     Claim(
         "leak-reading",
-        "to the last bit, in both modes",
-        lambda o: [line.split()[-1] for line in o["leak-run"].splitlines()] == ["0.0", "0.0"],
+        "to the last bit",
+        lambda o: numbers(o["leak-run"]) == [0.0],
     ),
     Claim(
         "leaks-reading",
@@ -143,8 +119,8 @@ CLAIMS = [
     ),
     Claim(
         "write-one",
-        "half of the excess is gone",
-        lambda o: 0.4 < (first_losses(o)[2] - first_losses(o)[0]) / (first_losses(o)[1] - first_losses(o)[0]) < 0.6,
+        "Above. The fresh model bets",
+        lambda o: numbers(o["overfit-run"])[1] > numbers(o["overfit-run"])[0] + 0.5,
     ),
     Claim("heart-idea", "All eight, word for word", lambda o: all_right(o["write-run"])),
     Claim("heart-idea", "the pad row is still zero", lambda o: numbers(o["pad-row-stays"]) == [0.0]),
@@ -163,5 +139,10 @@ CLAIMS = [
         "a little more slowly on the way, and in the end as far",
         lambda o: [round(ratio, 1) for ratio in peeking_ratios(o)] == [1.2, 1.0],
     ),
-    Claim("peeking-reading", "it stammers", lambda o: o["peeking-writes"].count("WRONG") >= 5),
+    Claim(
+        "peeking-reading",
+        "names it no more often than\nchance",
+        lambda o: numbers(o["peeking-copies"])[0] <= numbers(o["peeking-copies"])[1] + 1,
+    ),
+    Claim("peeking-reading", "it\nstammers", lambda o: o["peeking-writes"].count("WRONG") >= 5),
 ]
