@@ -1,6 +1,7 @@
 """Chapter 00: what its sentences say of the executed outputs."""
 
 import re
+from itertools import permutations
 
 from attention_course.ambiguous import ambiguous, meaning_in
 from autograder.course.curriculum import find_course
@@ -61,6 +62,21 @@ def stayed(outputs: dict[str, str], cell: str) -> list[tuple[str, int]]:
 
 def meanings_stay(outputs: dict[str, str]) -> bool:
     return all("goal" in first and "gate" in second for first, second in sentences(outputs, "exchange-control"))
+
+
+def taken_where(outputs: dict[str, str]) -> dict[str, tuple[int, int, int]]:
+    """For gates with "an adjective" and with "none": of how many exchanges, how many became a gate, how many a goal."""
+    found = re.findall(r"has (an adjective|none): of (\d+) each, (\d+) become a gate, (\d+) a goal", outputs["all-own"])
+    return {kind: (int(tried), int(gate), int(goal)) for kind, tried, gate, goal in found}
+
+
+def mostly_goal_unless_adjective(outputs: dict[str, str]) -> bool:
+    """By the bounds that the printed counts set: those who stay are counted over both kinds of gates only."""
+    (tried, to_gate, to_goal), (bare_tried, _, bare_to_goal) = (
+        taken_where(outputs)[k] for k in ("an adjective", "none")
+    )
+    stay = dict(stayed(outputs, "all-run"))["goal"]
+    return bare_to_goal + stay - (tried - to_gate) > bare_tried and to_goal + tried - to_gate < tried
 
 
 def in_captions(words: str) -> list[str | None]:
@@ -219,6 +235,19 @@ CLAIMS = [
         "all-others-reading",
         "436 against 408; and the other way, 193 against 133",
         lambda o: stayed(o, "all-run") == [("goal", 436), ("gate", 193)],
+    ),
+    Claim(
+        "all-others-reading",
+        "where the gate has no adjective, *Tor*'s own does more",
+        # Who stays is counted for all pairs only; of a kind at most those that do not change can stay.
+        lambda o: all(
+            tried - changed < own for tried, *found in [taken_where(o)["none"]] for changed, own in permutations(found)
+        ),
+    ),
+    Claim(
+        "all-others-reading",
+        "Where the two disagree, the model mostly writes\n*goal*, unless the gate has an adjective",
+        mostly_goal_unless_adjective,
     ),
     Claim(
         "article-reading",
