@@ -28,17 +28,6 @@ def shares(out):
     return {kind.strip(): float(w) for kind, w in re.findall(r"^(.+?)\s+(\d\.\d\d) ", out["all-looks"], re.MULTILINE)}
 
 
-def controls(out):
-    """For each control how much Tor looks at itself, the subject, its article, Tor's own."""
-    rows = re.findall(r"^(.+), \d+ subjects:\n(.+)$", out["looks-control"], re.MULTILINE)
-    return {name: numbers(shares) for name, shares in rows}
-
-
-def subjects(out):
-    """For each control how many subjects it counts."""
-    return {name: int(n) for name, n in re.findall(r"^(.+), (\d+) subjects:$", out["looks-control"], re.MULTILINE)}
-
-
 def kept(out):
     """For each temperature how many meanings stay: of Tor, of Schläger, of Bahn, of all."""
     rows = re.findall(
@@ -157,47 +146,19 @@ CLAIMS = [
         lambda out: sorted(pieces(out)[1].items(), key=lambda row: -row[1])[1] == ("▁Frau", 0.10),
     ),
     Claim(
-        "all-looks-reading",
-        "The word itself, 0.43 of it",
-        lambda out: next(iter(shares(out).items())) == ("the word itself", 0.43),
+        "two-sentences-reading",
+        "Five sentences with a *Torwart*, a goalkeeper, are left out",
+        lambda out: "(in 45 sentences)" in out["all-looks"].splitlines()[0],  # of fifty
     ),
     Claim(
         "all-looks-reading",
-        "The subject gets 0.15. The article, which turned gates into goals in chapter 0, gets 0.08",
-        lambda out: (shares(out)["the subject"], shares(out)["its article"]) == (0.15, 0.08),
+        "The word itself, 0.45 of it",
+        lambda out: next(iter(shares(out).items())) == ("the word itself", 0.45),
     ),
     Claim(
         "all-looks-reading",
-        "In five of the sentences the subject is a *Torwart*",
-        lambda out: subjects(out)["without Torwart"] == 50 - 5,
-    ),
-    Claim(
-        "all-looks-reading",
-        "Eight other subjects are cut, too",
-        lambda out: subjects(out)["words of one piece"] == 50 - 5 - 8,
-    ),
-    Claim(
-        "looks-control-reading",
-        "Without the goalkeepers the subject falls from 0.15 to 0.12",
-        lambda out: (shares(out)["the subject"], round(controls(out)["without Torwart"][1], 2)) == (0.15, 0.12),
-    ),
-    Claim(
-        "looks-control-reading",
-        "A subject of a single piece gets 0.10, as much as the article before it",
-        lambda out: [round(share, 2) for share in controls(out)["words of one piece"]] == [0.43, 0.10, 0.10, 0.08],
-    ),
-    Claim(
-        "looks-control-reading",
-        "0.43 at 1, 0.18 at 4, and at 1/128 everything but what the goalkeepers' *Tor*, the same vector, gets",
-        lambda out: (
-            round(controls(out)["temperature 4"][0], 2) == 0.18
-            and controls(out)["temperature 1/128"] == [1 - (five := 5 / 2 / 50), five, 0, 0]  # half of it in five of 50
-        ),
-    ),
-    Claim(
-        "looks-control-reading",
-        "In no row is the article of *Tor* ahead of any of the other three",
-        lambda out: all(min(row) == row[3] for row in controls(out).values()),
+        "The subject gets 0.12. The article, which turned gates into goals in chapter 0, gets 0.08",
+        lambda out: (shares(out)["the subject"], shares(out)["its article"]) == (0.12, 0.08),
     ),
     Claim(
         "likeness-reading",
@@ -267,19 +228,6 @@ CLAIMS = [
                     pairs(ends(out, "at the start")), pairs(ends(out, "after three steps")), strict=True
                 )
             )
-        ),
-    ),
-    Claim(
-        "drift-control-reading",
-        "Divided by three, everything ends in a single point",
-        lambda out: len(set(pairs(ends(out, "divided by three")))) == 1,
-    ),
-    Claim(
-        "drift-control-reading",
-        "Moved by 20, they end in a single point, too",
-        lambda out: (
-            len(places := set(pairs(ends(out, "moved by 20")[1:]))) == 1
-            and next(iter(places))[0] > max(x for x, _ in pairs(ends(out, "at the start")))  # at the right edge
         ),
     ),
     Claim(
