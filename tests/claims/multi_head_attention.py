@@ -140,8 +140,8 @@ CLAIMS = [
         "all 124 sentences of chapters 0 to 3: head 0 gives at least 73 % of its weight to the pieces before, "
         "head 1 at least 58 %\nto those after",
         lambda o: (
-            re.findall(r"head 0, .* before: .*from (\d+)% .* 124 ", o["translator-heads-all"]) == ["73"]
-            and re.findall(r"head 1, .* after: .*from (\d+)% .* 124 ", o["translator-heads-all"]) == ["58"]
+            re.findall(r"head 0: .* before .*from (\d+)% .* 124 ", o["translator-heads-all"]) == ["73"]
+            and re.findall(r"head 1: .* after .*from (\d+)% .* 124 ", o["translator-heads-all"]) == ["58"]
         ),
     ),
     Claim(
