@@ -445,10 +445,13 @@ def _ended_by_place(after: _After, alpha: float, **settings: int) -> Tokens:
 
 
 def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, list[tuple[Tensor, Tokens]]]:
-    """A table, and sentences that tell every mistake from the right answer and from the others."""
+    """A table, and sentences that tell every mistake from the right answer and from the others.
+
+    Others are added to them, so that a mistake without a name is not taken for one of these by chance.
+    """
     while True:
         table = 2 * randn(509, vocab, dtype=torch.float32)
-        kept, outcomes = [], {}
+        kept, outcomes, complete = [], {}, False
         for _ in range(120):
             row = randint(4, 40, (4,))
             after = _say(table, row)
@@ -456,13 +459,17 @@ def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, l
             right, narrow = _choose(hypotheses, settings["eos_id"], alpha)
             if min(margin, narrow) < 1e-3:
                 continue
+            if complete:
+                kept = [*kept, (row, right)]
+                if len(kept) == 30:
+                    return table, kept
+                continue
             wrong = _wrong_translations(table, row, alpha, **settings) | {Unexplained.VALUES: right}
             longer = {one: [*outcomes.get(one, []), tokens] for one, tokens in wrong.items()}
             if _different(longer.values()) > _different(outcomes.values()):
                 kept, outcomes = [*kept, (row, right)], longer
             # Without a penalty seven of them are none.
-            if _different(outcomes.values()) == len(outcomes) - (0 if alpha else 7):
-                return table, kept
+            complete = _different(outcomes.values()) == len(outcomes) - (0 if alpha else 7)
 
 
 def _different(outcomes: Iterable[list[Tokens]]) -> int:
