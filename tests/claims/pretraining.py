@@ -242,7 +242,7 @@ CLAIMS = [
     ),
     Claim(
         "not-reading",
-        "Where blame was ahead (*the acting*, *the plot*), it is no likelier",
+        "For *the acting* and *the plot* it is no likelier",
         lambda o: all(a > 1 and b <= a for a, b in zip(ratios(o)[6::3], ratios(o)[7::3], strict=True)),
     ),
     Claim(
