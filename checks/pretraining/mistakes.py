@@ -20,7 +20,7 @@ class pack(Mistake):
     BLOCK_LOST = "a full block is dropped: only what fills none goes"
     COLUMNS = "the text runs down the columns: each row is a stretch of it"
     OVERLAP = "the blocks overlap: each token is in one of them"
-    EMPTY_FLOAT = "where there are no tokens `torch.tensor` cannot tell that they are integers: say `dtype=torch.int64`"
+    EMPTY_FLOAT = "of an empty list `torch.tensor` cannot tell that it is one of integers: say `dtype=torch.int64`"
     ROWS_CHANGED = (
         "the lists that were handed in are changed: `append`, `+=` and `extend` write into the caller's lists"
     )
