@@ -262,8 +262,10 @@ def _check_alone(function: Callable, generator: bool) -> None:
     new = torch.where(chosen & ~masked & (inputs != tokens), inputs, -1 - torch.arange(tokens.shape[1])).sort(1).values
     repeated = int((new[:, 1:] == new[:, :-1]).sum())
     told = {"expected": f"at most {_FEW}", "got": f"{repeated}"}
-    expect(repeated <= _FEW, known.ONE_TOKEN, "tokens put into two places of one row", asked=asked, **told)
     drawn = inputs[chosen & ~masked & (inputs != tokens)]
+    own = len(drawn.unique()) > 1 and bool(torch.isin(drawn, tokens).all())  # only tokens that the texts hold
+    mistake = known.TOKENS_MISSING if own else known.ONE_TOKEN
+    expect(repeated <= _FEW, mistake, "tokens put into two places of one row", asked=asked, **told)
     ordinary = ~torch.isin(torch.arange(vocab), torch.tensor(special))
     for k in range(4):
         here = slice(k * vocab // 4, (k + 1) * vocab // 4)
