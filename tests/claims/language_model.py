@@ -293,14 +293,6 @@ CLAIMS = [
     Claim(
         "write-reading", "white, and red, and white, and red", lambda o: "white, and red, and white" in o["write-code"]
     ),
-    Claim(
-        "pieces-reading",
-        "none of the three had more than 5 in 100. But *using* had only 2 in 100",
-        lambda o: (
-            max(float(line.split()[-1]) for line in o["pieces-code"].splitlines()[-3:]) < 0.05
-            and round(100 * after(o["pieces-code"], "using")[-1]) == 2
-        ),
-    ),
     *(
         Claim("pieces-reading", phrase.format(*in_pieces("no training"), *in_pieces("of the training")), always)
         for phrase in (
