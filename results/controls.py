@@ -137,9 +137,7 @@ def main() -> None:
         model = first_model("frozen", state, TUNING)
         if text in ("table", "random"):
             model.body.blocks, model.body.norm = nn.ModuleList(), nn.Identity()
-        if text in TEXTS:
-            loss, alone = state["history"][-1][3], unigram_loss(text, root)
-            print(f"{text}: loss {loss:.2f}, of frequencies alone {alone:.2f}", flush=True)
+        alone = {"loss of frequencies alone": round(unigram_loss(text, root), 4)} if text in TEXTS else {}
         read = clocks()
         shown = [rows[i] for i in asked]
         if text == "out-of-order":
@@ -164,7 +162,7 @@ def main() -> None:
                     "precision": precision_of(mixed_precision()),
                     "read": state["tokens"],
                     "loss": state["history"][-1][3] if state["history"] else None,
-                }
+                } | alone
                 write_run(where | scored(title_of(text, count), seed, probabilities, labels[outside]) | read())
             right[text, count] = right_of(answers, labels[outside])
     together = "+".join(map(str, given.seeds))
