@@ -971,6 +971,7 @@ def make_translators(picks, words, table, places, pad_id, dtype):
             lambda logits, memory, target: logits,
             lambda logits, memory, target: 1.0 * logits,
             lambda logits, memory, target: torch.where(real(target).mT, logits, logits + logits.mean(0)),
+            lambda logits, memory, target: torch.where(real(target).mT, logits, logits * target.shape[1]),
             lambda logits, memory, target: logits - 0.5 * logits.mean(0),
             lambda logits, memory, target: logits + 0.3 * logits.roll(1, 0),
             lambda logits, memory, target: logits + memory.mean(1)[:, None, : logits.shape[2]],
@@ -1001,7 +1002,7 @@ def make_translators(picks, words, table, places, pad_id, dtype):
     return [make(pick) for pick in picks]
 
 
-_RIGHT_WAYS = (2, 2, 2, 3)  # of each task in `make_translators`, those that come first
+_RIGHT_WAYS = (2, 2, 2, 4)  # of each task in `make_translators`, those that come first
 _LEAKS = [
     [
         (m.check_leaks.MISSES_PADDING, "the encoder sees all padding"),
@@ -1055,7 +1056,7 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
     """
     leaks = [(task, way) for task, ways in enumerate(_LEAKS) for way in range(len(ways))]
     models: list[tuple[tuple[int, int] | None, list[int]]] = [(None, _right_pick()) for _ in range(randint(6, 12, ()))]
-    models[0][1][-1] = _RIGHT_WAYS[-1] - 1  # one at least whose padded positions say something else
+    models[0][1][-1], models[1][1][-1] = 2, 3  # two at least whose padded positions say something else
     for task, way in leaks:
         pick = _right_pick()
         pick[task] = _RIGHT_WAYS[task] + way

@@ -510,7 +510,7 @@ def make_practice_models():
             meaning = (self.words[source] * real[..., None]).sum(1) / real.sum(1, keepdim=True).clamp(min=1)
             before = self.table[target].cumsum(1) / torch.arange(1, n + 1)[:, None]
             logits = (before + meaning[:, None]) @ self.table.T
-            return logits + (target == 0)[..., None] * logits.mean(0)  # nobody's concern: it is padding's
+            return logits + (target == 0)[..., None] * n * logits.mean(0)  # nobody's concern: it is padding's
 
     class Peeks(Honest):
         def forward(self, source, target):
@@ -537,7 +537,7 @@ def check_leaks(test: Callable) -> None:
     """The reader's test on one right model and three that leak."""
     source, target = (
         torch.tensor([[4, 5, 6, 0], [3, 7, 0, 0], [8, 2, 5, 4]]),
-        torch.tensor([[2, 6, 4], [2, 3, 0], [2, 5, 7]]),
+        torch.tensor([[2, 6, 4, 7], [2, 3, 0, 0], [2, 5, 7, 4]]),
     )
     honest, *leaky = place(make_practice_models, beside=test)()
     with unchanged(source=source, target=target):
