@@ -70,13 +70,25 @@ def taken_where(outputs: dict[str, str]) -> dict[str, tuple[int, int, int]]:
     return {kind: (int(tried), int(gate), int(goal)) for kind, tried, gate, goal in found}
 
 
-def mostly_goal_unless_adjective(outputs: dict[str, str]) -> bool:
+def mostly_goal_unless_adjective_among_others(outputs: dict[str, str]) -> bool:
     """By the bounds that the printed counts set: those who stay are counted over both kinds of gates only."""
-    (tried, to_gate, to_goal), (bare_tried, _, bare_to_goal) = (
-        taken_where(outputs)[k] for k in ("an adjective", "none")
+    kinds = [taken_where(outputs)[kind] for kind in ("an adjective", "none")]
+    stay = dict(stayed(outputs, "all-run"))
+    with_adjective, bare = (
+        {
+            # Of a kind at least those stay for which the other kind has no room.
+            "Tor from the gate": (stay["goal"] - (other_tried - other_to_gate), to_gate),
+            "the others from the gate": (to_goal, stay["gate"] - (other_tried - other_to_goal)),
+        }
+        for (_, to_gate, to_goal), (other_tried, other_to_gate, other_to_goal) in (kinds, kinds[::-1])
     )
-    stay = dict(stayed(outputs, "all-run"))["goal"]
-    return bare_to_goal + stay - (tried - to_gate) > bare_tried and to_goal + tried - to_gate < tried
+    goals, gates = with_adjective["the others from the gate"]
+    bare_goals, bare_tried = bare["the others from the gate"][0], kinds[1][0]
+    return (
+        all(goals > gates for goals, gates in (with_adjective["Tor from the gate"], bare["Tor from the gate"]))
+        and goals < gates
+        and bare_goals > bare_tried / 2
+    )
 
 
 def in_captions(words: str) -> list[str | None]:
@@ -246,8 +258,8 @@ CLAIMS = [
     ),
     Claim(
         "all-others-reading",
-        "Where the two disagree, the model mostly writes\n*goal*, unless the gate has an adjective",
-        mostly_goal_unless_adjective,
+        "Where the two disagree, the model mostly writes\n*goal*, unless the gate's adjective is among the others",
+        mostly_goal_unless_adjective_among_others,
     ),
     Claim(
         "article-reading",
