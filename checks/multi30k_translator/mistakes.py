@@ -100,8 +100,8 @@ class beam_search(Mistake):
     BOS_COUNTED = "`bos_id` is counted in the length: count the tokens behind it"
     END_ALWAYS_COUNTED = "1 is added to every length, for an `eos_id` that has not come everywhere"
     MIXED_UP = (
-        "the sentences of a batch are mixed up: `repeat_interleave` keeps the copies of a sentence together, "
-        "`repeat` does not"
+        "the sentences of a batch are mixed up: each has its own rows and its own parents (where rows are copied, "
+        "`repeat_interleave` keeps those of a sentence together, `repeat` does not)"
     )
 
 
