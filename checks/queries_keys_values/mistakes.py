@@ -167,7 +167,7 @@ class attention_in_tiles(Mistake):
     )
     WHOLE_TENSOR = "one maximum serves all queries: each has a running maximum of its own"
     TABLE = "more scores are held at once than a tile has: multiply the queries with one slice of the keys at a time"
-    KEPT = "the scores of each tile are kept for later: keep only the running maximum, sum and output"
+    KEPT = "something of each tile is kept for later: keep only the running maximum, sum and output"
     READ_TWICE = "the keys are read more than once: a maximum that runs along needs each tile one time only"
     FUSED = "the library's attention does the work: the tiles are to be your own"
 
