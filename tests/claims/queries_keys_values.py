@@ -352,7 +352,7 @@ CLAIMS = [
     ),
     Claim(
         "odds-reading",
-        "Verb and full stop move them by a few hundredths",
+        "On average verb and full stop move them by a few hundredths",
         lambda out: all(abs(odds(out)[role][0]) < 0.05 for role in ("the verb", "the full stop")),
     ),
     Claim(
