@@ -26,7 +26,7 @@ class LayerNorm(Mistake):
     NO_BIAS = "`bias` is not used"
     BIAS_FIRST = "`bias` is added before the multiplication by `weight`"
     EPS_OUTSIDE = "`eps` is added outside the root: it belongs to the variance"
-    EPS_IGNORED = "the argument `eps` is ignored"
+    EPS_IGNORED = "the argument `eps` is ignored, or not added to the variance"
     LIBRARY = "a norm of a library does the work: write this exercise with means, squares and roots"
     STATISTICS_CUT_OFF = (
         "mean and variance are cut off from the graph: they depend on x, and gradients flow through them"
