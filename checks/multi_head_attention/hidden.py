@@ -170,9 +170,10 @@ class _Copies:
         expect_parameters(self.single, shapes)
         # float32 numbers in both, so that they compute the same.
         self.state = randomise(self.single, shapes, torch.float32)
-        if dim > 20:  # outputs of many features stay of ordinary size, and rounding small beside them
-            self.state = {name: (value * 3 / dim**0.5).float().double() for name, value in self.state.items()}
-            set_weights(self.single, self.state, torch.float32)
+        # Scores of many features stay small: where they are large, float32's rounding of them is seen in the output.
+        scale = min(1.0, 2 / dim**0.5)
+        self.state = {name: (value * scale).float().double() for name, value in self.state.items()}
+        set_weights(self.single, self.state, torch.float32)
         set_weights(self.double, self.state)
         self.elsewhere = call(cls, dim, heads, *more).double().to("meta")
 
