@@ -46,6 +46,7 @@ TOGETHER = r'<span class="together">\g<0></span>'
 # What the course's own functions draw, for cells in which they alone say it.
 LOOKS = "the attention map of a translation: for each English word, how much it looked at each German one"
 DRAWN_BY = {
+    "draw_alignment(": "alignments: a row for each English word, a column for each German word that it looks at",
     "choose_head(": "the attention weights of all heads, drawn small",
     "draw_looks(": LOOKS,
     "show_map(": LOOKS,
