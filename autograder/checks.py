@@ -105,7 +105,7 @@ def rand_mask(*shape: int, empty_row: bool = False) -> Tensor:
 
 
 def randomise(
-    module: nn.Module, shapes: Mapping[str, Sequence[int]], dtype: torch.dtype = torch.float64
+    module: nn.Module, shapes: Mapping[str, Sequence[int]], dtype: torch.dtype = torch.float64, scale: float = 0.5
 ) -> dict[str, Tensor]:
     """Give a module's weights random, non-trivial values (all-ones weights hide mistakes).
 
@@ -117,11 +117,12 @@ def randomise(
         shapes: shape by name of each weight. A weight that is there under several names is given under all of them
             to `set_weights` instead.
         dtype: of the module.
+        scale: the standard deviation of the values.
 
     Returns:
         The values in float64, for the oracle.
     """
-    state = {name: (0.5 * randn(*shape)).to(dtype).double() for name, shape in shapes.items()}
+    state = {name: (scale * randn(*shape)).to(dtype).double() for name, shape in shapes.items()}
     set_weights(module, state, dtype)
     return state
 

@@ -263,7 +263,7 @@ class _Run:
             if self.link is not None:
                 self.before, self.link = self._spent(), None
             self.link = Link(self.sandbox.worker(), self.limits, self.sources)
-            self._set_limit()
+            self._set_limit(self.limits.cell_seconds)
             self.link.seed(_seed_for(self.seed, "worker"))
             self.link.install(_LOADER | self.worker_modules)
             for number in list(self.done):
@@ -284,10 +284,10 @@ class _Run:
         """The processor time that this submission's workers have spent."""
         return self.before + (self.link.spent if self.link else 0.0)
 
-    def _set_limit(self, most: float | None = None) -> None:
+    def _set_limit(self, most: float) -> None:
         assert self.link is not None, "limits are a worker's"
         left = max(0.01, self.limits.submission_seconds - self._spent())
-        self.link.allow(min(left, self.limits.cell_seconds if most is None else most))
+        self.link.allow(min(left, most))
 
     def _send(self, number: int) -> list[tuple[int, Exception]]:
         """Run a cell; returns what it raised, with the line of the statement."""
@@ -296,7 +296,7 @@ class _Run:
                 self._reduce(number)
             self._set_limit(self.limits.aside_cell_seconds)
         else:
-            self._set_limit()
+            self._set_limit(self.limits.cell_seconds)
         assert self.link is not None, "a worker has been started"
         part = self.repaired.parts[number]
         text, filename = self.texts[number], f"<{part.name}>"

@@ -168,12 +168,9 @@ class _Copies:
     def __init__(self, cls: Callable, dim: int, heads: int, shapes: Mapping[str, tuple[int, ...]], *more: Any) -> None:
         self.single, self.double = call(cls, dim, heads, *more), call(cls, dim, heads, *more)
         expect_parameters(self.single, shapes)
-        # float32 numbers in both, so that they compute the same.
-        self.state = randomise(self.single, shapes, torch.float32)
-        # Scores of many features stay small: where they are large, float32's rounding of them is seen in the output.
-        scale = min(1.0, 2 / dim**0.5)
-        self.state = {name: (value * scale).float().double() for name, value in self.state.items()}
-        set_weights(self.single, self.state, torch.float32)
+        # float32 numbers in both, so that they compute the same; and scores of many features stay small: where they are
+        # large, float32's rounding of them is seen in the output.
+        self.state = randomise(self.single, shapes, torch.float32, scale=min(0.5, dim**-0.5))
         set_weights(self.double, self.state)
         self.elsewhere = call(cls, dim, heads, *more).double().to("meta")
 
