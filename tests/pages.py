@@ -9,15 +9,15 @@ def open_notebook(page, address: str) -> None:
     """Open a notebook and wait for its kernel.
 
     On a busy machine JupyterLab now and then hangs while it loads, its page ("The loading screen is taking a long
-    time") or a script of it: load it anew then, as its reader would.
+    time") or a script of it, or the browser gives a page up: load it anew then, as its reader would.
     """
     ready = page.get_by_text("Python 3 (ipykernel) | Idle")
     for patience in (60_000, 100_000, 200_000):
-        page.goto(address, wait_until="commit")  # "load" may never come
         try:
+            page.goto(address, wait_until="commit")  # "load" may never come
             return ready.wait_for(timeout=patience)
-        except playwright.TimeoutError:
-            seen = page.inner_text("body")
+        except playwright.Error as error:
+            seen = f"{page.inner_text('body')}\n{error}"
     pytest.fail(f"no kernel: {address}; on the page:\n{seen}")
 
 
