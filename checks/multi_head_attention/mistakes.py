@@ -70,6 +70,7 @@ class Attention(Mistake):
     KEYS_BY_WQ = "Wq is used for the keys too"
     VALUES_BY_WK = "Wk is used for the values too"
     KEYS_AS_VALUES = "the keys are used as values: they are the third argument"
+    VALUES_AS_KEYS = "the values are used as keys: they are the second argument"
     QUERIES_ONLY = "the queries are used as keys and values too: there are three arguments"
     ONE_RESULT = "not two things are returned, the output and the weights"
     WEIGHTS_FIRST = "the weights come before the output: the output is the first of the two"

@@ -273,11 +273,18 @@ def _rows(parts: Tensor, dim: int = -1) -> Callable[[], Tensor]:
     return lambda: parts / parts.sum(dim=dim, keepdim=True)
 
 
+def _weights_of(keys: Tensor) -> Tensor:
+    """The weights by hand if the keys are these."""
+    q, k = (torch.stack(x.split(4, -1), 1) for x in (_X, keys))
+    return (q @ k.mT / 2).softmax(-1)
+
+
 _WEIGHT_MISTAKES: dict[Mistake, Callable[[], Tensor]] = {
     **{mistake: _rows(_PARTS ** (2 / divisor)) for mistake, divisor in _DIVISORS.items()},
     m.Attention.INTERLEAVED: _rows(_INTERLEAVED),
     m.Attention.MIXED_UP: _rows(_MIXED),
     m.Attention.WEIGHTS_OF_HEAD_0: _rows(_PARTS[:, :1].expand(1, 2, 3, 3)),
+    m.Attention.VALUES_AS_KEYS: lambda: _weights_of(_VALUES),
     m.Attention.OVER_HEADS: _rows(_PARTS, 1),
     m.Attention.OVER_QUERIES: _rows(_PARTS, 2),
     m.Attention.WEIGHTS_AVERAGED: lambda: _rows(_PARTS)().mean(1),
