@@ -246,6 +246,7 @@ def query_key_weights_masked(function: Callable) -> None:
         m.query_key_weights.MASK_ADDED: (scores + mask.float()).softmax(-1),
         m.query_key_weights.FILL_NEAR_ZERO: scores.masked_fill(~mask, 0.0).softmax(-1),
         m.query_key_weights.AFTER_SOFTMAX: plain * mask,
+        m.query_key_weights.COLUMNS: scores.masked_fill(~mask, -1e9).softmax(-2) * mask,
         m.query_key_weights.NOT_SCALED: (2 * scores).masked_fill(~mask, -1e9).softmax(-1),
         m.query_key_weights.DIVIDED_BY_D: (scores / 2).masked_fill(~mask, -1e9).softmax(-1),
     }
