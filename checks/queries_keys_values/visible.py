@@ -493,8 +493,8 @@ def attention_in_tiles_memory(function: Callable) -> None:
     result = call(function, queries, keys, values, 4)
     expect_tensor(result, (1, 3, 1), None, "the output")
     what, right = "the output for scores near -10 000", torch.full((1, 3, 1), 19.0).double()
-    expect(not result.isnan().any(), m.attention_in_tiles.MAXIMUM_AT_0, what, expected=19.0, got="NaN")
-    expect_close(result, right, what)
+    spoilt = result.isnan().any() and not call(function, 0 * queries, keys, values, 4).isnan().any()  # by low scores
+    expect_close(result, right, what, otherwise=m.attention_in_tiles.MAXIMUM_AT_0 if spoilt else None)
     falling = torch.cat([torch.full((1, 4, 1), 10.0), torch.zeros(1, 36, 1)], 1).double()  # scores of 1000, then of 0
     what, right = "the output for scores of 1000, then of 0", torch.full((1, 3, 1), 1.5).double()
     result = call(function, queries, falling, values, 4)
