@@ -1,10 +1,8 @@
 """Chapter 00: what its sentences say of the executed outputs."""
 
 import re
-from itertools import permutations
 
-from attention_course.ambiguous import ambiguous, meaning_in
-from autograder.course.curriculum import find_course
+from attention_course.ambiguous import ambiguous
 from claims import Claim
 
 
@@ -62,42 +60,6 @@ def stayed(outputs: dict[str, str], cell: str) -> list[tuple[str, int]]:
 
 def meanings_stay(outputs: dict[str, str]) -> bool:
     return all("goal" in first and "gate" in second for first, second in sentences(outputs, "exchange-control"))
-
-
-def taken_where(outputs: dict[str, str]) -> dict[str, tuple[int, int, int]]:
-    """For gates with "an adjective" and with "none": of how many exchanges, how many became a gate, how many a goal."""
-    found = re.findall(r"has (an adjective|none): of (\d+) each, (\d+) become a gate, (\d+) a goal", outputs["all-own"])
-    return {kind: (int(tried), int(gate), int(goal)) for kind, tried, gate, goal in found}
-
-
-def mostly_goal_unless_adjective_among_others(outputs: dict[str, str]) -> bool:
-    """By the bounds that the printed counts set: those who stay are counted over both kinds of gates only."""
-    kinds = [taken_where(outputs)[kind] for kind in ("an adjective", "none")]
-    stay = dict(stayed(outputs, "all-run"))
-    with_adjective, bare = (
-        {
-            # Of a kind at least those stay for which the other kind has no room.
-            "Tor from the gate": (stay["goal"] - (other_tried - other_to_gate), to_gate),
-            "the others from the gate": (to_goal, stay["gate"] - (other_tried - other_to_goal)),
-        }
-        for (_, to_gate, to_goal), (other_tried, other_to_gate, other_to_goal) in (kinds, kinds[::-1])
-    )
-    goals, gates = with_adjective["the others from the gate"]
-    bare_goals, bare_tried = bare["the others from the gate"][0], kinds[1][0]
-    return (
-        all(goals > gates for goals, gates in (with_adjective["Tor from the gate"], bare["Tor from the gate"]))
-        and goals < gates
-        and bare_goals > bare_tried / 2
-    )
-
-
-def in_captions(words: str) -> list[str | None]:
-    """The meanings of Tor in the training captions with these words; none where the full data is not there."""
-    german, english = (find_course().root / f"data/full/multi30k/train.{language}" for language in ("de", "en"))
-    if not german.is_file():
-        return []
-    pairs = zip(*(file.read_text(encoding="utf-8").splitlines() for file in (german, english)), strict=True)
-    return [meaning_in(caption, "Tor") for text, caption in pairs if re.search(rf"\b{words}\b", text)]
 
 
 CLAIMS = [
@@ -205,13 +167,11 @@ CLAIMS = [
     ),
     Claim(
         "all-reading",
-        "With the subjects' vectors 89 of 625 gates become goals, and no goal a gate; with the articles' 82 of 500 "
-        "gates. Closest to *Tor* come the prepositions, towards gates: 21 of 483, where in the same pairs *Tor* itself "
-        "makes 58",
+        "With the subjects' vectors 89 of 625 gates become goals, and no goal a gate. Closest to *Tor* come "
+        "the prepositions, towards gates: 21 of 483, where in the same pairs *Tor* itself makes 58",
         lambda o: (
             became(o, "all-control")["the subject", "goal"] == (89, 625)
             and became(o, "all-control")["the subject", "gate"] == (0, 625)
-            and became(o, "all-control")["its article", "goal"] == (82, 500)
             and most(became(o, "all-control"), "gate") == ("the preposition", (21, 483))
             and "both have a preposition: of 483 each, 58 become a gate, 323 a goal" in o["all-own"]
         ),
@@ -249,19 +209,6 @@ CLAIMS = [
         lambda o: stayed(o, "all-run") == [("goal", 436), ("gate", 193)],
     ),
     Claim(
-        "all-others-reading",
-        "where the gate has no adjective, *Tor*'s own does more",
-        # Who stays is counted for all pairs only; of a kind at most those that do not change can stay.
-        lambda o: all(
-            tried - changed < own for tried, *found in [taken_where(o)["none"]] for changed, own in permutations(found)
-        ),
-    ),
-    Claim(
-        "all-others-reading",
-        "Where the two disagree, the model mostly writes\n*goal*, unless the gate's adjective is among the others",
-        mostly_goal_unless_adjective_among_others,
-    ),
-    Claim(
         "article-reading",
         "All fifteen with *dem*, none with *diesem* or *ihrem*, six with *seinem*",
         lambda o: all(
@@ -273,11 +220,6 @@ CLAIMS = [
         "article-reading",
         "With an adjective behind it, *dem alten*, all fifteen stay gates",
         lambda o: "einem → dem alten: 0 of 15" in o["article-run"],
-    ),
-    Claim(
-        "article-reading",
-        "four have *dem Tor*, a goal in all four,\nand six have *einem Tor*, a gate in all six",
-        lambda _: in_captions("dem Tor") in ([], 4 * ["goal"]) and in_captions("einem Tor") in ([], 6 * ["gate"]),
     ),
     Claim(
         "article-reading",
