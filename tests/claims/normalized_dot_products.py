@@ -2,8 +2,6 @@
 
 import re
 
-import torch
-
 from claims import Claim, by_chance
 
 
@@ -39,12 +37,6 @@ def kept(out):
 def ends(out, name):
     """Where the three groups of points are, six numbers."""
     return numbers(next(line for line in out["drift-control"].splitlines() if line.startswith(name)))
-
-
-def unstable(scores):
-    """The weights in float32 without the largest score subtracted."""
-    e = torch.tensor(scores).exp()
-    return (e / e.sum()).tolist()
 
 
 def pairs(values):
@@ -109,11 +101,6 @@ CLAIMS = [
         "temperature-reading",
         "A near-zero temperature gives all the weight to the largest score",
         lambda out: numbers(out["temperature-run"])[:4] == [1, 0, 0, 0],
-    ),
-    Claim(
-        "temperature-reading",
-        "the first row would be `nan`, `nan`, 0, 0",
-        lambda out: str(unstable([200.0, 100.0, -100.0, 0.0])) == "[nan, nan, 0.0, 0.0]",
     ),
     Claim(
         "underflow-reading",
@@ -209,11 +196,6 @@ CLAIMS = [
         "real-loud-reading",
         "*Gogg*, *coff*, *Leut* are beginnings",
         lambda out: {"gogg", "coff", "Leut"} <= set(re.findall(r"\w+", out["real-loud"].splitlines()[2])),
-    ),
-    Claim(
-        "real-loud-reading",
-        '(Two are words that it does read and write: *schwarze*, "black", and *asian*.)',
-        lambda out: {"schwarze", "asian"} <= set(re.findall(r"\w+", out["real-loud"].splitlines()[3])),
     ),
     Claim(
         "drift-control-reading",
