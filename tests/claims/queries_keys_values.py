@@ -158,11 +158,6 @@ CLAIMS = [
     ),
     Claim(
         "slope-reading",
-        "one in twenty\nless than a few ten-thousandths",
-        lambda out: gradients(out)["no scale"][2] < 5 * gradients(out)["√d"][1][-1] / 10_000,
-    ),
-    Claim(
-        "slope-reading",
         "With $\\sqrt d$ they are as even at 1024 as at 16, and of the same size at every width",
         lambda out: (
             all(abs(size - 0.14) < 0.01 for row in gradients(out)["√d"][:2] for size in row)
@@ -351,11 +346,6 @@ CLAIMS = [
         lambda out: abs((row := odds(out)["its article"])[0]) < 2 * row[1] and abs(row[2] / row[3] - 0.5) < 0.12,
     ),
     Claim(
-        "odds-reading",
-        "On average verb and full stop move them by a few hundredths",
-        lambda out: all(abs(odds(out)[role][0]) < 0.05 for role in ("the verb", "the full stop")),
-    ),
-    Claim(
         "sides-reading",
         "hiding it takes 0.95, in 18 of 18 sentences; where it does not, nothing is taken",
         lambda out: sides(out)["Schläger", True] == (-0.95, 18, 18) and sides(out)["Schläger", False][0] > 0,
@@ -395,7 +385,7 @@ CLAIMS = [
     ),
     Claim(
         "race-reading",
-        "Torch's function, which works in tiles in compiled code, is the fastest of all",
+        "Torch's function is the fastest of all",
         lambda out: min(times(out), key=times(out).get) == "torch's fused",
     ),
     Claim(
