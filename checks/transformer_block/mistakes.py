@@ -91,7 +91,7 @@ class TransformerBlock(Mistake):
     SECOND_ADDS_INPUT = (
         "the second residual adds the block's input, not the first half's result; or there is no attention"
     )
-    NO_NORM_1 = "`norm_1` is missing"
+    NO_NORM_1 = "`norm_1` is missing, or the second residual goes round it"
     NO_NORM_2 = "`norm_2` is missing"
     NO_NETWORK = "the feed-forward network is missing"
     NO_ATTENTION = "the attention is missing"
