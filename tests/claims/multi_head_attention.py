@@ -156,7 +156,7 @@ CLAIMS = [
     ),
     Claim(
         "trap-modes-reading",
-        "the first evaluation under `torch.no_grad()`, which takes\na faster way, is `nan`",
+        "the first evaluation under `torch.no_grad()`, which takes\nanother way, is `nan`",
         lambda o: "evaluation, need_weights=False: nan" in o["trap-modes"],
     ),
     Claim(
