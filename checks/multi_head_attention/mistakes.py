@@ -76,6 +76,7 @@ class Attention(Mistake):
     WEIGHTS_FIRST = "the weights come before the output: the output is the first of the two"
     WEIGHTS_AVERAGED = "the weights returned are averaged over the heads: those of each head are asked for"
     WEIGHTS_OF_ONE = "the weights returned are those of one head only"
+    WEIGHTS_FOLDED = "batch and heads are one dimension in the weights returned: four are asked for, `(B, h, n, m)`"
     MASK_IGNORED = "the mask has no effect: it is ignored, or the scores are set to 0, and exp(0) is 1"
     MASK_TURNED = "the mask has the wrong sign: True means that attention is allowed"
     MASK_LINED_UP = "a mask of three dimensions lines up its batch with the heads: it lacks a dimension for them"

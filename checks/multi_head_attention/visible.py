@@ -314,7 +314,12 @@ def two(results: Any) -> tuple[Tensor, Tensor]:
     expect(results is not None, Common.NO_RETURN, expected="an output and weights", got="None")
     both = isinstance(results, tuple | list) and len(results) == 2
     expect(both, m.Attention.ONE_RESULT)
-    return results[0], results[1]
+    output, weights = results
+    if isinstance(output, Tensor) and isinstance(weights, Tensor):
+        turned = output.dim() == 4 and weights.dim() == 3
+        told = {"expected": "of shape (B, n, d)", "got": f"shape {tuple(output.shape)}"}
+        expect(not turned, m.Attention.WEIGHTS_FIRST, "the first result", **told)
+    return output, weights
 
 
 @visible(
@@ -331,10 +336,9 @@ def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
     output, weights = two(results)
     expect_tensor(weights, name="the second result, the weights,", asked=asked)
     expect_tensor(output, name="the output", asked=asked)
-    told = {"expected": "of shape (3, 5, 8)", "got": f"shape {tuple(output.shape)}"}
-    expect(output.shape != (3, 2, 5, 4), m.Attention.WEIGHTS_FIRST, "the first result", asked=asked, **told)
     told = {"expected": "of shape (3, 2, 5, 4)", "got": f"shape {tuple(weights.shape)}"}
     expect(weights.shape != (3, 2, 5, 5), m.Attention.QUERIES_ONLY, "the weights", asked=asked, **told)
+    expect(weights.shape != (6, 5, 4), m.Attention.WEIGHTS_FOLDED, "the weights", asked=asked, **told)
     set_weights(module, _doubling(wide_shapes(8)), torch.float32)
     x, values = _X.clone(), _VALUES.clone()
     with unchanged(queries=x, values=values):
