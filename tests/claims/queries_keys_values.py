@@ -278,7 +278,7 @@ CLAIMS = [
     ),
     Claim(
         "row-reading",
-        "*Schläger*, too, looks at its article more than at any word but itself",
+        "Of the kinds in its table *Schläger*, too, looks most at its article, after itself",
         lambda out: list(shares(out)["Schläger"])[:2] == ["the word itself", "its article"],
     ),
     Claim(
