@@ -412,11 +412,6 @@ CLAIMS = [
         "In twelve blocks at the full rate it is 0.01",
         lambda o: round(step_by_step(o)["12 blocks, full rate"][-1], 2) == 0.01,
     ),
-    row(
-        "with two seeds of three (0.00, 0.01 and 2.29)",
-        reversal("24 blocks, post-norm, no warm-up, words apart"),
-        cell="alike-by-steps-reading",
-    ),
     Claim(
         "real-weights-order",
         "`assert_close` allows a hundred-thousandth, and is content",
