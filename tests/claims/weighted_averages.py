@@ -131,8 +131,7 @@ CLAIMS = [
     ),
     Claim(
         "means-reading",
-        "more are right than without mixing, even with a mean that knows nothing of the sentence, but more are wrong, "
-        "too",
+        "with everyone's mean more are right than without mixing, but more are wrong, too",
         lambda o: all(
             totals(o, "means-run")["everyone's"][which] > totals(o, "own-all")["width 1"][which] for which in (0, 2)
         ),
