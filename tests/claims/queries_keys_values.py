@@ -375,7 +375,7 @@ CLAIMS = [
     Claim("tiles-idea", "Sixteen gibibytes", lambda out: "16,384.00 MiB" in out["memory"]),
     Claim(
         "race-reading",
-        "Tiles of 64 or more take between half as long as the full table and half as long again",
+        "With our functions tiles of 64 or more take between half as long as the full table and half as long again",
         lambda out: all(0.45 < times(out)[f"tiles of {tile}"] < 1.6 for tile in (1024, 256, 64)),
     ),
     Claim(
