@@ -265,7 +265,7 @@ CLAIMS = [
     ),
     Claim(
         "row-reading",
-        "at its adjective, where it has one, and at its article, more than at itself, and hardly at the verb",
+        "On average *Tor* looks more at its article than at itself, more still at its adjective, where it has one",
         lambda out: (
             list(shares(out)["Tor"])[:3] == ["its adjective", "its article", "the word itself"]
             and shares(out)["Tor"]["the verb"][-1] == 0.04
