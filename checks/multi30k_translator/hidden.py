@@ -853,6 +853,7 @@ def _bleu(
     once: bool = False,
     joined: bool = False,
     pooled: bool = False,
+    negative: bool = False,
     brevity: Callable[[int, int], float] = lambda h, r: 1.0 if h >= r else math.exp(1 - r / h),
 ) -> float:
     """BLEU in its own words; the options make mistakes."""
@@ -869,7 +870,9 @@ def _bleu(
                 found, wanted = Counter(dict.fromkeys(found, 1)), Counter(dict.fromkeys(wanted, 1))
             matches += sum(min(c, wanted[g]) if clip else c * (g in wanted) for g, c in found.items())
             total += found.total()
-        if not matches:
+        if negative:
+            total = sum(len(h) - n + 1 for h in hypotheses)
+        if not matches or total <= 0:
             return 0.0
         precisions.append(matches / total)
     h, r = sum(map(len, hypotheses)), sum(map(len, references))
@@ -893,6 +896,7 @@ def _without_short(hypotheses: Sequence[Sequence[str]], references: Sequence[Seq
 
 _BLEU_MISTAKES: dict[Mistake, Callable[[Sequence, Sequence], float]] = {
     m.corpus_bleu.SHORT_SKIPPED: _without_short,
+    m.corpus_bleu.NEGATIVE: lambda h, r: _bleu(h, r, negative=True),
     m.corpus_bleu.BY_SENTENCE: _by_sentence,
     m.corpus_bleu.NOT_CLIPPED: lambda h, r: _bleu(h, r, clip=False),
     m.corpus_bleu.SETS: lambda h, r: _bleu(h, r, once=True),
@@ -929,6 +933,7 @@ _FIXED_CORPORA = {
         [list("abcdef"), list("abcdef")],
     ),
     "of a perfect translation": ([list("abcde")], [list("abcde")]),
+    "with a hypothesis of one word": ([["a"], list("bcdefghi")], [["a"], list("bcdefghj")]),
     "with an empty hypothesis": ([[], list("abcdef")], [list("ab"), list("abcdeg")]),
     "of nothing but empty hypotheses": ([[], []], [list("ab"), list("abcd")]),
     "of one word each": ([["a"], ["b"]], [["a"], ["b"]]),

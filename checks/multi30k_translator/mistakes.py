@@ -178,6 +178,7 @@ class corpus_bleu(Mistake):
     NOT_CLIPPED = "matches are not clipped: an n-gram counts at most as often as the reference has it"
     SETS = "each different n-gram counts once: count how often it occurs"
     SHORT_SKIPPED = "pairs whose hypothesis is short, or empty, are skipped: they count like the others"
+    NEGATIVE = "a hypothesis shorter than n takes n-grams away from the total: it has none, so it adds 0"
     CHARACTERS = "tokens are joined without a space, so that other tokens of the same letters count as matches"
     LOWER_CASE = "tokens are turned to lower case: leave them as they are"
     CHANGED = "the lists of tokens are changed: work on copies"
