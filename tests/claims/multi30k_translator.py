@@ -359,8 +359,12 @@ CLAIMS = [
     ),
     Claim(
         "shipped-beam-reading",
-        "a beam of 50 brings nothing, and without the length penalty it has a lower figure than a beam of 5",
-        lambda _: decoding("beam of 50 − beam of 5")[0] < 0 > decoding("beam of 50, no length penalty − beam of 5")[2],
+        "a beam of 50 brings nothing, and without the length penalty it has a lower figure than a beam of 5 without it",
+        lambda _: (
+            decoding("beam of 50 − beam of 5")[0] < 0
+            and decoded("beam of 50, no length penalty")["values"]["BLEU"]
+            < decoded("beam of 5, no length penalty")["values"]["BLEU"]
+        ),
     ),
     Claim(
         "shipped-beam-reading",
