@@ -74,7 +74,7 @@ CLAIMS = [
     ),
     Claim(
         "leaks-reading",
-        "The loss of the second falls like that of the first",
+        "The second runs without an error, but its logits for a sentence depend on how long",
         lambda o: ["leaks nothing" in line for line in o["leaks-run"].splitlines()] == [True, False],
     ),
     Claim(
