@@ -73,7 +73,7 @@ CLAIMS = [
     ),
     Claim(
         "average-words-reading",
-        "Other colours; for the numbers, other words of quantity; and for *red*, *street* and *two*, colours again",
+        "Other colours; for the numbers, other words of quantity. For *red*, *street* and *two* it is colours again",
         lambda out: (
             set(fits(out, "average-words", "red")[3:])
             <= {"blue", "pink", "orange", "purple", "black", "white", "brown", "tan", "gray"}
@@ -85,11 +85,8 @@ CLAIMS = [
     ),
     Claim(
         "average-words-reading",
-        "*red* alone finds other colours, too",
-        lambda out: (
-            set(fits(out, "average-words", "red alone"))
-            <= {"red", "yellow", "green", "blue", "pink", "orange", "purple", "black", "white"}
-        ),
+        "with *three* in place of *two* it is *two*, *many* and *road*",
+        lambda out: fits(out, "average-words", "red, street, three")[3:] == ["two", "many", "road"],
     ),
     Claim(
         "average-words-reading",
