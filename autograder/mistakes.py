@@ -213,7 +213,7 @@ class Unexplained(Mistake):
 
 
 # What an error of Python's or torch's own says, and the mistake that is nearly always behind it; the first that fits.
-_EXPLAINED: dict[str, Mistake] = {
+EXPLAINED: dict[str, Mistake] = {
     "NoneType": Common.NONE_USED,
     "not tuple": Common.PAIR_USED,
     "'tuple' object has no attribute": Common.PAIR_USED,
@@ -303,7 +303,7 @@ _EXPLAINED: dict[str, Mistake] = {
 
 
 def _explanation(error: BaseException) -> Mistake | None:
-    known = next((mistake for sign, mistake in _EXPLAINED.items() if sign in str(error)), None)
+    known = next((mistake for sign, mistake in EXPLAINED.items() if sign in str(error)), None)
     return Common.REFUSED if known is None and _refused(error) else known
 
 

@@ -1,5 +1,10 @@
 """What checks ask for is promised, what is promised is asked for, and a pass says what only grading checks."""
 
+import importlib
+import re
+from enum import EnumType
+
+import nbformat
 import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -7,6 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from autograder import checks
 from autograder.course.curriculum import find_course
 from autograder.course.promises import Asked, differences, unkept
+from autograder.mistakes import EXPLAINED, Common
 from autograder.rules import Rule, listening
 
 COURSE = find_course()
@@ -74,3 +80,35 @@ def test_helpers_say_what_they_ask_for():
         checks.call(lambda x, mask: x, x, mask=torch.zeros(2, 3, dtype=torch.bool))
         checks.expect_raises(ValueError, lambda: int("x"), "x")
     assert rules == {Rule.MASKS, Rule.EMPTY, Rule.ERRORS}
+
+
+# What Python and torch say and no mistake explains, as far as the chapters quote it.
+ELSEWHERE = (
+    "should be ",  # the fact behind a mistake
+    "The size of tensor a",
+    "Expected size for first two dimensions of batch2",
+    "'Tensor' and 'torch.return_types.max'",
+    "value cannot be converted to type c10::Half",
+    "bad operand type for unary ~",
+    "batch1 must be a 3D tensor",
+    "cannot assign module before Module",
+    "attribute 'pe' already exists",
+    "`lengths` array must be sorted in decreasing order",
+    "'lengths' argument should be a 1D CPU int64 tensor",
+    "Index tensor must have the same number of dimensions",
+    "quantile() input tensor must be either float or double dtype",
+    "unhashable type: 'list'",
+)
+
+
+@pytest.mark.parametrize("chapter", COURSE.chapters, ids=lambda chapter: chapter.number)
+def test_messages_that_hints_quote_are_given(chapter):
+    """Each message that a fold "I'm getting …" quotes is one of the checks', of Python's or of torch's."""
+    kinds = [Common, *vars(importlib.import_module(f"checks.{chapter.module}.mistakes")).values()]
+    said = [str(mistake.value) for kind in kinds if isinstance(kind, EnumType) for mistake in kind]
+    signs = [*EXPLAINED, *ELSEWHERE]
+    hints = [c.source for c in nbformat.read(COURSE.solution(chapter), 4).cells if "I'm getting …" in c.source]
+    quotes = [" ".join(quote.split()) for hint in hints for quote in re.findall(r'\*"([^*]+)"\*', hint)]
+    own = [quote for quote in quotes if not any(sign in quote for sign in signs)]
+    parts = {quote: [part.strip(" ,") for part in quote.split("…")] for quote in own}
+    assert [quote for quote in own if not any(all(p in message for p in parts[quote]) for message in said)] == []
