@@ -68,7 +68,10 @@ class normalized_dot_product(Mistake):
     ABSOLUTE = "the sign of the dot product is lost: a key that points the other way should get a small weight"
     CUT_AT_0 = "negative dot products have become 0: a key that points the other way should get a small weight"
     SEQUENCES = "the first sequence is right, the second is not: each has its own queries and its own keys"
-    OVERFLOW = "the exp of dot products in the thousands overflows: use your softmax of exercise 2.1"
+    OVERFLOW = (
+        "with dot products in the thousands exp is inf, or 0 for a whole row, and the weights are NaN: use your "
+        "softmax of exercise 2.1"
+    )
     SQUEEZED = "`squeeze()` without a dimension removes every size of 1, the batch too"
 
 
