@@ -189,7 +189,7 @@ CLAIMS = [
     ),
     Claim(
         "recall-reading",
-        "With 64 its absence costs two to three times as many steps, and with 256 none of four starts learns",
+        "With 64 its absence costs these four starts two to three times as many steps, and with 256 none of them",
         lambda out: (
             2 < sum((o := steps(out, "recall-run"))[64, "no scale"]) / sum(o[64, "√d"]) < 3
             and o[256, "no scale"] == 4 * [None]
