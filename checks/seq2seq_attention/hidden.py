@@ -589,9 +589,11 @@ class _Forced:
 def _model(cls: Callable) -> nn.Module:
     encoder = place(make_encoder, beside=cls)(randn(9, 4))
     model = call(cls, encoder, _toy_decoder(cls, 7, 4))
-    there = {name.partition(".")[0] for name in named_parameters(model)}
+    parameters = named_parameters(model)
+    there = {name.partition(".")[0] for name in parameters}
+    mistake = m.Seq2Seq.PARTS_HIDDEN if len(parameters) < len(_MODEL_SHAPES) else m.Seq2Seq.PARTS_RENAMED
     for name in ("encoder", "decoder"):
-        expect(name in there, m.Seq2Seq.PARTS_HIDDEN, f"the part `{name}`")
+        expect(name in there, mistake, f"the part `{name}`")
     return model
 
 

@@ -141,6 +141,7 @@ class Seq2Seq(Mistake):
     """Of all that writes token by token."""
 
     PARTS_HIDDEN = "torch does not see a part of the model, so that it is not trained: make each part an attribute"
+    PARTS_RENAMED = "the parts have other names than the docstring says: `encoder` and `decoder`"
     REVERSED = "the choice is reversed: where the true token should be fed, it is the decoder's own"
     ALWAYS_TRUTH = "`teacher_forcing` is not used: the true token is always fed"
     ALWAYS_OWN = "`teacher_forcing` is not used: the decoder's own token is always fed"
