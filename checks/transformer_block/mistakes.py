@@ -62,7 +62,7 @@ class Network(Mistake):
     DROPOUT_ON_RESULT = "dropout acts on the result: it belongs on the hidden features alone"
     DROPOUT_ON_INPUT = "dropout acts on the input: it belongs on the hidden features alone"
     DROPOUT_SHARE = "another share of the hidden features is dropped than `dropout` says"
-    DROPOUT_SCALE = "what dropout leaves is not scaled up for what it drops: `nn.Dropout` does that"
+    DROPOUT_SCALE = "what dropout leaves is not scaled as it should be for what it drops: `nn.Dropout` does that alone"
 
 
 class TransformerBlock(Mistake):
