@@ -75,6 +75,8 @@ def softmax_stable(function: Callable) -> None:
     w_bottom, what = call(function, bottom, dim=0), "softmax of -9999, -10000 and -10001"
     expect(not w_bottom.isnan().any(), m.softmax.UNDERFLOW, what, expected=seen["expected"], got=w_bottom)
     expect(w_bottom.sum() > 0, m.softmax.NAN_REPLACED, what, expected=seen["expected"], got=w_bottom)
+    expect(w_bottom[1] != w_bottom[2], m.softmax.CLAMPED, what, expected=seen["expected"], got=w_bottom)
+    expect_close(w_bottom, right, what, tolerance=1e-3)
     both = call(function, torch.stack([top, bottom]), dim=1)
     expect(torch.allclose(both, w.expand(2, 3), atol=1e-6), m.softmax.ONE_MAXIMUM, "both rows in one tensor", got=both)
     w = call(function, torch.tensor([0.0, -float("inf"), 0.0]), dim=0)
