@@ -39,6 +39,7 @@ from autograder.source import (
     defined_names,
     definition_texts,
     in_package,
+    parsed,
     statements_of,
 )
 from autograder.submission import Part, Repaired, SubmissionError, as_notebook, lay_over, read_notebook
@@ -375,7 +376,7 @@ class _Run:
         promised = set(defined_names(part.source)) if part.role == "solution" else set()
         bound: dict[int, frozenset[str]] = {}
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            bound = {statement.lineno: bound_in(statement) for statement in ast.parse(str(self.texts[number])).body}
+            bound = {statement.lineno: bound_in(statement) for statement in parsed(str(self.texts[number])).body}
         binding = {0, *(line for line, names in bound.items() if names & promised)}
         line, error = next(((at, e) for at, e in raised if at in binding), raised[0])
         for at, e in raised:

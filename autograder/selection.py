@@ -19,6 +19,7 @@ from autograder.source import (
     defined_names,
     definitions,
     in_package,
+    parsed,
     remembered,
     statements_of,
     words,
@@ -109,7 +110,7 @@ class _Changed:
         self.optional: list[Statement] = []
         self._spans: list[range] = []
         self._students: set[int] = set()
-        for statement in ast.parse(text).body:
+        for statement in parsed(text).body:
             first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
             span = range(first, (statement.end_lineno or first) + 1)
             if ast.dump(statement) in own:
@@ -131,7 +132,7 @@ class _Changed:
 @lru_cache(maxsize=256)
 def _dumps(text: str) -> frozenset[str]:
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset(ast.dump(statement) for statement in ast.parse(text).body)
+        return frozenset(ast.dump(statement) for statement in parsed(text).body)
     return frozenset()
 
 
@@ -231,5 +232,5 @@ def import_statements(source: NotebookNode) -> list[ast.stmt]:
 @remembered
 def _imports_of(cell: str) -> list[ast.Import | ast.ImportFrom]:
     with contextlib.suppress(SyntaxError):
-        return [s for s in ast.parse(as_python(cell)).body if isinstance(s, ast.Import | ast.ImportFrom)]
+        return [s for s in parsed(as_python(cell)).body if isinstance(s, ast.Import | ast.ImportFrom)]
     return []

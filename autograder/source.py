@@ -36,6 +36,15 @@ def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
     return ask
 
 
+@lru_cache(maxsize=1)
+def parsed(text: str) -> ast.Module:
+    """The tree of some code, which nobody changes; of the same text as before, the same tree.
+
+    Each step on a cell's way asks for it, and to parse a long text costs more than all that is done with its tree.
+    """
+    return ast.parse(text)
+
+
 def definitions(cells: list[str]) -> str:
     """The part of some code cells that defines things and runs nothing.
 
@@ -50,7 +59,7 @@ def definitions(cells: list[str]) -> str:
     for cell in cells:
         source = as_python(cell)
         try:
-            statements = ast.parse(source).body
+            statements = parsed(source).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         kept += [_text(source, statement) for statement in statements if _defines(statement)]
@@ -153,15 +162,16 @@ def statements_of(text: str) -> tuple[Statement, ...]:
                 continue  # what judges is imported where it judges
             texts = [ast.unparse(ast.ImportFrom(statement.module, [a], statement.level)) for a in statement.names]
         for one in texts:
-            imported = [name for node in ast.parse(one).body for name in bound_by_import(node)]
-            found.append(Statement(one, (*imported, *defined_names(one)), words(one)))
+            tree = parsed(one)
+            imported = [name for node in tree.body for name in bound_by_import(node)]
+            found.append(Statement(one, (*imported, *_defined_in(tree)), words_in(tree)))
     return tuple(found)
 
 
 def segments(text: str) -> Iterator[tuple[ast.stmt, str]]:
     """The statements of some code, each with its text, decorators included."""
     lines = text.split("\n")
-    for statement in ast.parse(text).body:
+    for statement in parsed(text).body:
         first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
         yield statement, "\n".join(lines[first - 1 : statement.end_lineno])
 
@@ -170,7 +180,7 @@ def segments(text: str) -> Iterator[tuple[ast.stmt, str]]:
 def words(text: str) -> frozenset[str]:
     """The names that some code may use."""
     try:
-        return words_in(ast.parse(text))
+        return words_in(parsed(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset(re.findall(r"[^\W\d]\w*", text))
 
@@ -200,7 +210,7 @@ def as_python(text: str) -> str:
     if lines[0].startswith("%%"):
         text = "\n".join(lines[1:]) if lines[0].split()[0] in _HARMLESS_MAGICS else ""
     try:
-        ast.parse(text)
+        parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         text = "\n".join(map(_without_magic, text.split("\n")))
     return text
@@ -234,11 +244,14 @@ def bound_by_import(node: ast.AST) -> list[str]:
 def defined_names(text: str) -> tuple[str, ...]:
     """The names that some code defines, functions and classes before what else it assigns; none if it is no code."""
     try:
-        statements = ast.parse(text).body
+        return _defined_in(parsed(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    names = [s.name for s in statements if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    for statement in statements:
+
+
+def _defined_in(tree: ast.Module) -> tuple[str, ...]:
+    names = [s.name for s in tree.body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         names += [target.id for target in targets if isinstance(target, ast.Name)]
     return tuple(names)
