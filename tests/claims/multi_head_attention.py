@@ -146,7 +146,7 @@ CLAIMS = [
     ),
     Claim(
         "trap-modes-reading",
-        "With weights asked for it is `nan` always",
+        "With weights asked for it is `nan`; without them",
         lambda o: o["trap-modes"].count("need_weights=True: nan") == 2,
     ),
     Claim(
