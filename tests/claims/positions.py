@@ -160,16 +160,9 @@ CLAIMS = [
     ),
     Claim(
         "longer-control-reading",
-        "The one reader of distances that failed gets from 51 to 72 % by balance",
+        "The readers with added waves gain\nnothing",
         lambda o: (
-            (min(_eight(o, "distances, expanded")), min(_eight(o, "distances, expanded", "balanced_at 60"))) == (51, 72)
-        ),
-    ),
-    Claim(
-        "longer-control-reading",
-        "The readers with added waves gain\nnothing. Balanced, three of their eight are right in only 40 to 42 %",
-        lambda o: (
-            sorted(_eight(o, "sinusoidal, added", "balanced_at 60"))[:3] == [40, 41, 42]
+            max(map(sub, _eight(o, "sinusoidal, added", "balanced_at 60"), _eight(o, "sinusoidal, added"))) <= 1
             and max(_eight(o, "sinusoidal, added", "balanced_at 60")) < 55
         ),
     ),
