@@ -95,6 +95,9 @@ def check_softmax_stable(function: Callable) -> None:
     holes[1, 3, 4] = holes[0, 0, 0] = 1.0
     huge_holes = base[:, None, None] + steps
     huge_holes[:, 1, 3] = huge_holes[0, 2, :4] = -inf
+    of_inf = call(function, huge_holes.float(), 2)[huge_holes == -inf]
+    what = "the weights of -inf beside scores around ±1e4"
+    expect(not (of_inf > 0).any(), m.softmax.INF_COUNTS, what, expected="all 0", got=of_inf)
     cases = [
         {"z": base[:, None, None] + steps, "dim": 2},  # all scores of a slice far from 0
         {"z": base[:, None, None] + steps, "dim": 0},  # far from one another

@@ -10,6 +10,9 @@ class softmax(Mistake):
     ALWAYS_FIRST = "the sum always runs over the first dimension: use `dim`"
     ALWAYS_LAST = "the sum always runs over the last dimension: use `dim`"
     NOT_DIVIDED = "the exponentials are not divided by their sum"
+    SHIFTED_ABOVE_ONLY = (
+        "the largest score is subtracted above the line only: the sum below is to be of the same exponentials"
+    )
     NO_EXPONENTIAL = (
         "adding 1 to every score should change no weight, and here it does: is the exponential missing, or are the "
         "scores scaled before it?"

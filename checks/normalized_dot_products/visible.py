@@ -21,6 +21,10 @@ def _expect_none_of(entry: Tensor, right: float, suspects: Mapping[float, Mistak
         expect(not abs(entry - value) <= 1e-4, mistake, what, expected=right, got=float(entry))
 
 
+def _shifted_above_only(z: torch.Tensor, dim: int) -> torch.Tensor:
+    return (z - z.amax(dim, keepdim=True)).exp() / z.exp().sum(dim, keepdim=True)
+
+
 @visible(
     "the formula along both dimensions of a small table",
     graded="other cases, sizes of 1, library functions, gradients, dtypes and devices",
@@ -40,6 +44,7 @@ def softmax(function: Callable) -> None:
     expect((w >= 0).all(), m.softmax.NEGATIVE, what, **seen)
     expect(not torch.isclose(w.sum(), torch.tensor(1.0)), m.softmax.WHOLE_TENSOR, what, **seen)
     expect(not torch.allclose(w.sum(dim=0), torch.ones(3)), m.softmax.ALWAYS_FIRST, what, **seen)
+    expect(not torch.allclose(w, _shifted_above_only(z, 1)), m.softmax.SHIFTED_ABOVE_ONLY, what, **seen)
     expect(torch.allclose(w.sum(dim=1), torch.ones(2)), m.softmax.NOT_DIVIDED, what, **seen)
     expect(torch.allclose(function(z + 1, dim=1), w), m.softmax.NO_EXPONENTIAL, what, **seen)
     expect(w[1, 2] > w[1, 1], m.softmax.SIGN, what, **seen)
@@ -67,6 +72,9 @@ def softmax_stable(function: Callable) -> None:
     what, seen = "softmax of 10000, 9999 and 9998", {"expected": "as for 2, 1 and 0", "got": w}
     expect_tensor(w, (3,), name=what)
     expect(not w.isnan().any(), m.softmax.OVERFLOW, what, **seen)
+    small = torch.tensor([1.0, 0.0])
+    shifted = torch.allclose(call(function, small, dim=0), _shifted_above_only(small, 0))
+    expect(not shifted, m.softmax.SHIFTED_ABOVE_ONLY, what, **seen)
     if not w.sum() > 0:  # clamped, each exp is finite and their sum may not be: then one score alone has its weight
         alone = call(function, top[:1], dim=0)
         complain(m.softmax.CLAMPED if alone.sum() > 0 else m.softmax.NAN_REPLACED, what, **seen)
