@@ -94,7 +94,7 @@ def row(phrase: str, *runs: list[float], cell: str = "training-reading") -> Clai
 
 SLOW = "post-norm, smaller, warm-up"
 TENTH_FAILS = [("ordinary", start, "tenth") for start in ("Xavier", "He")]
-# The loss of who knows which digits occur, but not where: of the seven others each is the same with chance 1/10.
+# The loss of knowing how often each digit occurs, but not where: each of the seven others is the same with chance 0.1.
 IN_NO_ORDER = math.log(8) - sum(math.comb(7, k) * 0.1**k * 0.9 ** (7 - k) * math.log(1 + k) for k in range(8))
 UNDIRECTED = "post-norm, a third of the rate, words apart, queries and keys as drawn"
 XAVIERS = [f"post-norm, {how}" for how in ("no warm-up", "warm-up of 60 steps", "a third of the rate")]
