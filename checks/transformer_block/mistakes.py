@@ -22,6 +22,7 @@ class LayerNorm(Mistake):
     DIVIDED_MEAN = "only the mean is divided by the standard deviation: `x - mean` needs brackets"
     NOT_CENTRED = "the mean is not subtracted before the division"
     NEVER_CENTRED = "the mean is subtracted nowhere: x is divided by its root mean square"
+    ONE_ADDED = "1 is added to `weight`: here it starts as ones, and multiplies as it is"
     NO_WEIGHT = "`weight` is not used"
     NO_BIAS = "`bias` is not used"
     BIAS_FIRST = "`bias` is added before the multiplication by `weight`"

@@ -90,6 +90,8 @@ def LayerNorm(cls: Callable) -> None:
         m.LayerNorm.NEVER_CENTRED: x[0, 0] / 29**0.5,
     }
     expect_tensor(y, x.shape)
+    twice = torch.allclose(y, 2 * right, atol=1e-3)
+    expect(not twice, m.LayerNorm.ONE_ADDED, "the result of a fresh layer", expected=right[0, 0], got=y[0, 0])
     _expect(y[0, 0], first, NORMALISED, name="the result for 2, 4, 4, 4, 5, 5, 7, 9")
     _expect(y, whole, right, tolerance=1e-5)
     weight, bias = torch.arange(1.0, 9), torch.arange(8.0) / 2
