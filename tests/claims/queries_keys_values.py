@@ -375,13 +375,8 @@ CLAIMS = [
     Claim("tiles-idea", "Sixteen gibibytes", lambda out: "16,384.00 MiB" in out["memory"]),
     Claim(
         "race-reading",
-        "With our functions tiles of 64 or more take between half as long as the full table and half as long again",
-        lambda out: all(0.45 < times(out)[f"tiles of {tile}"] < 1.6 for tile in (1024, 256, 64)),
-    ),
-    Claim(
-        "race-reading",
-        "tiles of 16 longer than the full table, up to 2.6 times as long",
-        lambda out: 1 < times(out)["tiles of 16"] < 2.65,
+        "With our functions tiles of 16 take longer than the full table",
+        lambda out: times(out)["tiles of 16"] > 1,
     ),
     Claim(
         "race-reading",
