@@ -179,7 +179,7 @@ CLAIMS = [
     ),
     Claim(
         "own-reading",
-        "is larger, and has read over a thousand times as many tokens, each counted as often as it was read",
+        "is larger, and has read over a thousand times as many tokens",
         lambda _: 1000 < load_export(BODY_FILE)["tokens"] / (101 * 16 * 64) < 2000,
     ),
     Claim(
@@ -217,7 +217,7 @@ CLAIMS = [
     ),
     Claim(
         "curve-reading",
-        "The body that has read nothing stays behind the words and pairs",
+        "In these draws the body that has read nothing stays behind the words and pairs",
         lambda o: all(accuracy(o, "has read nothing", n) < accuracy(o, WORDS, n) for n in LABELS),
     ),
     Claim(
@@ -266,10 +266,8 @@ CLAIMS = [
     ),
     Claim(
         "longer-reading",
-        "it is behind the words and pairs with each number of labels, least with 64",
-        lambda o: (lambda behind: 0 < behind[1] < min(behind[0], behind[2]))(
-            [numbers(found)[3] - numbers(found)[2] for found in o["longer-code"].splitlines()]
-        ),
+        "it is behind the words and pairs with each number of labels",
+        lambda o: all(numbers(found)[3] > numbers(found)[2] for found in o["longer-code"].splitlines()),
     ),
     Claim(
         "longer-reading",
@@ -337,8 +335,8 @@ CLAIMS = [
     ),
     Claim(
         "controls-reading",
-        "shuffling the reviews costs a point or two",
-        lambda o: all(-0.5 < lead < 2.5 for lead, *_ in draws(o, "words shuffled")),
+        "shuffling the reviews costs less than two points here",
+        lambda o: all(0 < lead < 2 for lead, *_ in draws(o, "words shuffled")),
     ),
     Claim(
         "copies-reading",
@@ -416,11 +414,6 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "real-reading",
-        "even the body that has read nothing, tuned, is ahead of the frozen one that has read",
-        lambda _: mean(recorded(SCRATCH, 25_000)) > mean(recorded(FROZEN, 25_000)) + 2,
-    ),
-    Claim(
         "real-reading", "leads by 0.73 [0.41, 1.07]", lambda _: lead(JUDGED, TUNED, 1000, NGRAMS) == [0.73, 0.41, 1.07]
     ),
     Claim(
@@ -437,11 +430,6 @@ CLAIMS = [
         "real-reading",
         "both ways are ahead of the words by more than nine points",
         lambda _: min(mean(recorded(way, 100)) for way in (TUNED, FROZEN)) - mean(recorded(NGRAMS, 100)) > 9,
-    ),
-    Claim(
-        "real-reading",
-        "one of its three draws is four points above the others",
-        lambda _: (lambda a, b, c: b - a < 1 and 4 < c - b < 4.5)(*sorted(recorded(TUNED, 100))),
     ),
     read("nothing", "| nothing | 57.1 % | 61.4 % |"),
     read(CAPTIONS, "| captions | 55.5 % | 62.0 % |"),
