@@ -210,11 +210,10 @@ CLAIMS = [
     ),
     Claim(
         "learning-curves-reading",
-        "The learned table of positions is the slowest of these: it\ntakes until step 150, added waves until step 50",
+        "The learned table of positions takes\nuntil step 150, added waves until step 50",
         lambda o: (
             (_learned(o)["learned, added"], _learned(o)["sinusoidal, added"]) == (150, 50)
             and min(_learned(o), key=_learned(o).get) == "sinusoidal, beside"
-            and max(_learned(o).values()) == 150
         ),
     ),
     Claim(
