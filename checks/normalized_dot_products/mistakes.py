@@ -51,7 +51,7 @@ class normalized_dot_product(Mistake):
     AVERAGES = "these are averages of the keys: return the weights themselves"
     ROWS_OF_KEYS = "queries and keys are swapped: there should be a row for each query, a column for each key"
     NO_SOFTMAX = "these are the dot products: they still need a softmax"
-    NO_EXPONENTIAL = "some weights are negative or 0, which no softmax gives: was the exponential forgotten?"
+    NO_EXPONENTIAL = "some weights are negative or 0: was the exponential forgotten?"
     OVER_BATCH = "the softmax runs over the batch, where F.softmax goes without a `dim`: pass `dim=-1`"
     COLUMNS = "each column sums to 1, but each row should: softmax over the last dimension"
     WHOLE_MATRIX = "all weights together sum to 1, but each row should"
