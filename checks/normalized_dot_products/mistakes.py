@@ -31,6 +31,7 @@ class softmax(Mistake):
     SUM_DETACHED = "the sum in the denominator is detached, so its gradient is lost"
     LIBRARY = "a library function does the work: in this exercise softmax is written with exp, sum and a division"
     OVERFLOW = "exp(10 000) is too large for a float: it becomes inf, and inf / inf is NaN"
+    TOO_MUCH = "more than the largest score is subtracted: all these exp are 0, and 0 / 0 is NaN"
     NAN_REPLACED = (
         "all weights of a slice are 0: NaN is replaced after the fact, or a small number in the denominator hides it; "
         "prevent it instead"
@@ -99,4 +100,4 @@ class basic_self_attention(Mistake):
     VALUES_CUT_OFF = "the x that is averaged is cut off from the graph: the gradient reaches x only through the weights"
 
 
-breaks(Rule.LARGE, softmax.OVERFLOW, softmax.UNDERFLOW, normalized_dot_product.OVERFLOW)
+breaks(Rule.LARGE, softmax.OVERFLOW, softmax.TOO_MUCH, softmax.UNDERFLOW, normalized_dot_product.OVERFLOW)

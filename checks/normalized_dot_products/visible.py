@@ -71,7 +71,9 @@ def softmax_stable(function: Callable) -> None:
     w = call(function, top, dim=0)
     what, seen = "softmax of 10000, 9999 and 9998", {"expected": "as for 2, 1 and 0", "got": w}
     expect_tensor(w, (3,), name=what)
-    expect(not w.isnan().any(), m.softmax.OVERFLOW, what, **seen)
+    if w.isnan().any():  # one score alone overflows, too; the sum is then that score, and subtracting it does no harm
+        alone = call(function, top[:1], dim=0)
+        complain(m.softmax.OVERFLOW if alone.isnan().any() else m.softmax.TOO_MUCH, what, **seen)
     small = torch.tensor([1.0, 0.0])
     shifted = torch.allclose(call(function, small, dim=0), _shifted_above_only(small, 0))
     expect(not shifted, m.softmax.SHIFTED_ABOVE_ONLY, what, **seen)
