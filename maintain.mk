@@ -109,6 +109,7 @@ results:
 	$(BIN)/python results/reading.py --longer --compare --together --labels 25000
 	$(BIN)/python results/self_training.py
 	$(BIN)/python results/controls.py
+	$(BIN)/python results/contamination.py
 	$(BIN)/python results/report.py
 
 bench:

@@ -4,21 +4,25 @@
 
 Chapter 12's own `contaminated` looks for each test review's runs of eight pieces in the 75,000 reviews that were read,
 and in the 25,000 labelled ones alone. For each model of `results/reading.py` whose answers are there, its accuracy is
-printed for all test reviews, and for those that were not found.
+measured on all test reviews, and on those that were not found. Both are kept in `results/runs/`.
 """
 
 import sys
-import time
 from importlib.util import module_from_spec, spec_from_loader
 from types import ModuleType
 
 import torch
 from imdb import right_of
 from pretraining import HERE, load_pieces, load_rows
-from report import full_data, read_answers
+from reading import METRIC, WAYS
+from report import clocks, full_data, read_answers, write_run
 
 from attention_course.data import cache_folder
 from autograder.course.imports import ChapterLoader
+
+EXPERIMENT = "Film reviews (IMDB): test reviews among what was read (chapter 12)"
+TESTED = "25,000 test reviews"
+WITHOUT = "Film reviews (IMDB), without the test reviews that were read (chapter 12)"
 
 
 def chapter_12() -> ModuleType:
@@ -40,20 +44,30 @@ def main() -> None:
         for which in (("train", True), ("train", False), ("test", True))
     )
     labels = load_rows(root, pieces, "test")[1]["labels"]
-    read = {"all that was read": labelled + unlabelled, "the labelled reviews alone": labelled}
+    read = {"all 75,000": labelled + unlabelled, "the 25,000 labelled ones": labelled}
     found: dict[str, list[int]] = {}
     for name, texts in read.items():
-        start = time.perf_counter()
+        cost = clocks()
         found[name] = contaminated(texts, tested)
-        seconds = time.perf_counter() - start
         whole = set(map(tuple, texts))
         same = sum(tuple(row) in whole for row in tested)
-        print(f"{name} ({len(texts):,}): {len(found[name])} of {len(tested):,} found in {seconds:.0f} s, {same} whole")
+        run = {"experiment": EXPERIMENT, "data": TESTED, "model": name, "parameters": "–", "epochs": "–", "seed": 0}
+        run |= {"metric": "Test reviews half of whose runs of eight pieces are there; lower is better"}
+        run |= {"precision": "–", "values": {"found": len(found[name]), "word for word": same}}
+        print(run["model"], run["values"], flush=True)
+        write_run(run | cost())
     left = torch.ones(len(tested), dtype=torch.bool)
-    left[found["all that was read"]] = False
+    left[found["all 75,000"]] = False
     for path in sorted((cache_folder(root) / "answers-reading").glob("*.pt")):
-        right = right_of(read_answers([path]), labels)
-        print(f"{path.stem:24} {100 * right.mean():.2f} %, without those found {100 * right[..., left].mean():.2f} %")
+        way, count, seed = path.stem.rsplit("-", 2)
+        (answers,) = read_answers([path])
+        right = right_of([answers], labels)
+        values = {"all": right.mean(), "without those found": right[left].mean()}
+        run = answers[0] | {"experiment": WITHOUT, "data": TESTED, "metric": METRIC, "seed": int(seed)}
+        run |= {"model": f"{WAYS[way]}, {int(count):,} labels"}
+        run |= {"values": {name: round(100 * value.item(), 2) for name, value in values.items()}}
+        print(run["model"], run["values"], flush=True)
+        write_run(run)
 
 
 if __name__ == "__main__":
