@@ -111,8 +111,10 @@ def normalized_dot_product(function: Callable) -> None:
     expect_tensor(w, name=what)
     shape = {"expected": "of shape (B, n, m) = (2, 2, 3)", "got": f"shape {tuple(w.shape)}"}
     if w.shape == (2, 2, 2):
-        averages = torch.allclose(w, (q @ k.mT).softmax(-1) @ k)
-        complain(m.normalized_dot_product.AVERAGES if averages else m.normalized_dot_product.KEYS_UNUSED, what, **shape)
+        averages = any(torch.allclose(w, (q @ k.mT * scale).softmax(-1) @ k) for scale in (1, 0.5**0.5))
+        expect(not averages, m.normalized_dot_product.AVERAGES, what, **shape)
+        unused = torch.allclose(w, call(function, q, k + 1))
+        expect(not unused, m.normalized_dot_product.KEYS_UNUSED, what, **shape)
     expect(w.shape != (2, 3, 2), m.normalized_dot_product.ROWS_OF_KEYS, what, **shape)
     expect(w.shape != (2, 2, 3, 2), m.normalized_dot_product.NOT_SUMMED, what, **shape)
     expect_tensor(w, (2, 2, 3), name=what)
