@@ -82,6 +82,8 @@ LONGER = "a body that has read longer, all of it fine-tuned"
 
 
 JUDGED = "Film_reviews__IMDB___judged_after_reading*"
+COPIES = "*test_reviews_among_what_was_read*"
+WITHOUT_COPIES = "*without_the_test_reviews_that_were_read*"
 
 
 def lead(where: str, one: str, labels: int, other: str) -> list[float]:
@@ -355,6 +357,26 @@ CLAIMS = [
         "copies-reading",
         "sample's test reviews is among its training reviews",
         lambda o: found_in(o, "in the training reviews:") == [],
+    ),
+    Claim(
+        "copies-reading",
+        "it found 401, 242\nof them word for word, 123 of these among the labelled training reviews themselves",
+        lambda _: (
+            [(run["values"]["found"], run["values"]["word for word"]) for run in records(COPIES)]
+            == [(401, 242), (128, 123)]
+        ),
+    ),
+    Claim(
+        "copies-reading",
+        "without the 401 the accuracies of the tuned body and of the words, with all 25,000 labels,\nfall by less than "
+        "0.05 points",
+        lambda _: (
+            {run["model"] for run in records(WITHOUT_COPIES)} == {f"{way}, 25,000 labels" for way in (TUNED, NGRAMS)}
+            and all(
+                0 < run["values"]["all"] - run["values"]["without those found"] < 0.05
+                for run in records(WITHOUT_COPIES)
+            )
+        ),
     ),
     Claim(
         "real-records",
