@@ -35,16 +35,9 @@ def alike(out):
 
 
 def before(out):
-    """For each word: how often it looks most right before it, of how many, what is there, the article near and far."""
-    found = re.findall(
-        r"^(\w+) looks most .* in (\d+) of (\d+):\n\s+(.*)\n.* gets ([\d.]+) .* ([\d.]+) with an adjective",
-        out["before-run"],
-        re.MULTILINE,
-    )
-    return {
-        word: (int(hits), int(of), dict(re.findall(r"([a-z ]+?) (\d+)", roles)), float(near), float(far))
-        for word, hits, of, roles, near, far in found
-    }
+    """For each word: how often it looks most right before it, of how many, and what is there."""
+    found = re.findall(r"^(\w+) looks most .* in (\d+) of (\d+):\n\s+(.*)$", out["before-run"], re.MULTILINE)
+    return {word: (int(hits), int(of), dict(re.findall(r"([a-z ]+?) (\d+)", roles))) for word, hits, of, roles in found}
 
 
 def odds(out):
@@ -54,14 +47,9 @@ def odds(out):
 
 
 def sides(out):
-    """For each word, with a subject that names a sport or not: the mean change, in how many it falls, of how many."""
+    """With a subject that names a sport or not: the mean change, in how many it falls, of how many."""
     found = re.findall(r"(?:sport|not): ([+-][\d.]+) ± [\d.]+, (\d+) of (\d+) fall", out["sides-run"])
-    keys = [(word, names) for word in ("Schläger", "Tor") for names in (True, False)]
-    return {key: tuple(float(n) for n in row) for key, row in zip(keys, found, strict=True)}
-
-
-def ways(out):
-    return {name: int(flips) for name, flips in re.findall(r"hidden from (.*?)\s*: (\d+) of 32 change", out["ways"])}
+    return {names: tuple(float(n) for n in row) for names, row in zip((True, False), found, strict=True)}
 
 
 def steps(out, cell):
@@ -98,16 +86,10 @@ def hidden(out):
     return {(kind, word): (int(changed), int(of)) for kind, word, changed, of in rows}
 
 
-def times(out):
-    return {name: float(ratio) for name, ratio in re.findall(r"^(.*?)\s*:\s+([\d.]+) of", out["race"], re.MULTILINE)}
-
-
 def looked(out):
     """Which German word each English one looked at most."""
     return dict(re.findall(r"(\S+) looked most at (\S+)", out["show-map"]))
 
-
-SINGLE = ("its article", "the subject", "another noun", "the verb", "the preposition")
 
 CLAIMS = [
     Claim("similar-reading", "In all seven", lambda out: numbers(out["similar-tor"]) == [7, 7]),
@@ -117,15 +99,6 @@ CLAIMS = [
         "learn-reading",
         "On random sentences all four starts arrive",
         lambda out: max(numbers(out["learn-run"])[1:]) < 0.01 and len(numbers(out["learn-run"])) == 5,
-    ),
-    Claim(
-        "learn-reading",
-        "Among 49 copies of another noun none does: there each is wrong by 0.02 to 0.03, and the design is not",
-        lambda out: (
-            len(found := numbers(out["learn-hard"].partition("others")[2])) == 5
-            and found[0] < 1e-5
-            and all(0.015 < error < 0.035 for error in found[1:])
-        ),
     ),
     Claim(
         "variance-reading",
@@ -166,18 +139,8 @@ CLAIMS = [
     ),
     Claim(
         "slope-reading",
-        "a tenth of the queries gets half of all the gradient",
-        lambda out: 45 <= numbers(out["slope-numbers"].splitlines()[-1])[-1] <= 55,
-    ),
-    Claim(
-        "slope-reading",
         "half as large with each step",
         lambda out: all(0.4 < b / a < 0.6 for a, b in pairwise(gradients(out)["d"][0])),
-    ),
-    Claim(
-        "why_scale",
-        "(a quarter, in our run with 1024) the softmax is saturated",
-        lambda out: 22 <= gradients(out)["no scale"][3] <= 28,
     ),
     Claim(
         "recall-reading",
@@ -273,11 +236,6 @@ CLAIMS = [
     ),
     Claim(
         "row-reading",
-        "Not in the first layer: there it looks most at itself",
-        lambda out: max(shares(out)["Tor"].items(), key=lambda row: row[1][0])[0] == "the word itself",
-    ),
-    Claim(
-        "row-reading",
         "Of the kinds in its table *Schläger* looks most at its article, after itself",
         lambda out: list(shares(out)["Schläger"])[:2] == ["the word itself", "its article"],
     ),
@@ -285,24 +243,13 @@ CLAIMS = [
         "before-reading",
         "In all fifty sentences *Tor* looks most at the word right before it: the article in 36, an adjective in 9, a",
         lambda out: (
-            before(out)["Tor"][:3] == (50, 50, {"its article": "36", " its adjective": "9", " the preposition": "5"})
+            before(out)["Tor"] == (50, 50, {"its article": "36", " its adjective": "9", " the preposition": "5"})
         ),
     ),
     Claim(
         "before-reading",
-        "the article gets 0.09 in place of 0.25. *Schläger* does so in 22 of 32, and the third such word, "
-        "*Bahn* (a train or a track), in all 42",
-        lambda out: (
-            before(out)["Tor"][3:] == (0.25, 0.09)
-            and [before(out)[word][:2] for word in ("Schläger", "Bahn")] == [(22, 32), (42, 42)]
-        ),
-    ),
-    Claim(
-        "dem-reading",
-        "Of the other words it looks most at the one right before it (in 114 of 124 sentences)",
-        lambda out: (
-            [sum(column) for column in zip(*(row[:2] for row in before(out).values()), strict=True)] == [114, 124]
-        ),
+        "*Schläger* does so in 22 of 32",
+        lambda out: before(out)["Schläger"][:2] == (22, 32),
     ),
     Claim(
         "without-reading",
@@ -328,12 +275,8 @@ CLAIMS = [
     ),
     Claim(
         "without-reading",
-        "all other words change 5 of 50, and of single ones the full stop the most, 4",
-        lambda out: (
-            (found := hidden(out))["all other words", "Tor"] == (5, 50)
-            and found["the full stop", "Tor"] == (4, 50)
-            and all(row[0] < 4 for (kind, word), row in found.items() if word == "Tor" and kind in SINGLE)
-        ),
+        "For *Tor* all other words change 5 of 50",
+        lambda out: hidden(out)["all other words", "Tor"] == (5, 50),
     ),
     Claim(
         "odds-reading",
@@ -348,22 +291,7 @@ CLAIMS = [
     Claim(
         "sides-reading",
         "hiding it takes 0.95, in 18 of 18 sentences; where it does not, nothing is taken",
-        lambda out: sides(out)["Schläger", True] == (-0.95, 18, 18) and sides(out)["Schläger", False][0] > 0,
-    ),
-    Claim(
-        "sides-reading",
-        "For *Tor* it is 1.28 in 12 of 12, against 0.07",
-        lambda out: sides(out)["Tor", True] == (-1.28, 12, 12) and sides(out)["Tor", False][0] == -0.07,
-    ),
-    Claim(
-        "ways-reading",
-        "Nine of 32, if nothing may look at the subject. Six change when *Schläger* alone may not look, and none when",
-        lambda out: (o := ways(out))["all of them"] == 9 and o["Schläger"] == 6 and o["every word but Schläger"] == 0,
-    ),
-    Claim(
-        "ways-reading",
-        "Left out for the part that writes alone, the subject changes 2, and 3 if all but *Schläger* go without it",
-        lambda out: (ways(out)["the part that writes"], ways(out)["all but Schläger"]) == (2, 3),
+        lambda out: sides(out)[True] == (-0.95, 18, 18) and sides(out)[False][0] > 0,
     ),
     Claim(
         "boxes-reading",
@@ -373,16 +301,6 @@ CLAIMS = [
         ),
     ),
     Claim("tiles-idea", "Sixteen gibibytes", lambda out: "16,384.00 MiB" in out["memory"]),
-    Claim(
-        "race-reading",
-        "With our functions tiles of 16 take longer than the full table",
-        lambda out: times(out)["tiles of 16"] > 1,
-    ),
-    Claim(
-        "race-reading",
-        "Torch's function is the fastest of all",
-        lambda out: min(times(out), key=times(out).get) == "torch's fused",
-    ),
     Claim(
         "race-why",
         "The same output, to the last digits of a float. The widest tensor is as wide as a tile",
