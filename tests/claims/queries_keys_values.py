@@ -52,6 +52,10 @@ def sides(out):
     return {names: tuple(float(n) for n in row) for names, row in zip((True, False), found, strict=True)}
 
 
+def ways(out):
+    return {name: int(flips) for name, flips in re.findall(r"hidden from (.*?)\s*: (\d+) of 32 change", out["ways"])}
+
+
 def steps(out, cell):
     """For each d and scale after how many steps each start has learnt, or None."""
     rows = re.findall(r"d =\s+(\d+), (.*?)\s*: learnt after (\[.*?\]) steps", out[cell])
@@ -141,6 +145,11 @@ CLAIMS = [
         "slope-reading",
         "half as large with each step",
         lambda out: all(0.4 < b / a < 0.6 for a, b in pairwise(gradients(out)["d"][0])),
+    ),
+    Claim(
+        "why_scale",
+        "(a quarter, in our run with 1024) the softmax is saturated",
+        lambda out: 22 <= gradients(out)["no scale"][3] <= 28,
     ),
     Claim(
         "recall-reading",
@@ -292,6 +301,16 @@ CLAIMS = [
         "sides-reading",
         "hiding it takes 0.95, in 18 of 18 sentences; where it does not, nothing is taken",
         lambda out: sides(out)[True] == (-0.95, 18, 18) and sides(out)[False][0] > 0,
+    ),
+    Claim(
+        "ways-reading",
+        "Nine of 32, if nothing may look at the subject. Six change when *Schläger* alone may not look, and none when",
+        lambda out: (o := ways(out))["all of them"] == 9 and o["Schläger"] == 6 and o["every word but Schläger"] == 0,
+    ),
+    Claim(
+        "ways-reading",
+        "Left out for the part that writes alone, the subject changes 2, and 3 if all but *Schläger* go without it",
+        lambda out: (ways(out)["the part that writes"], ways(out)["all but Schläger"]) == (2, 3),
     ),
     Claim(
         "boxes-reading",
