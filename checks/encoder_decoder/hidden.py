@@ -734,6 +734,9 @@ def _make_translator(cls: Callable, sizes: tuple[int, ...], pad_id: int, dropout
     shapes = _translator_shapes(source_vocab, target_vocab, dim, depth, hidden)
     # One of the two tied names is a parameter; which one is for the student's class to say.
     names = {name for name, _ in module.named_parameters()}
+    tied = [name for name in _TIED if name in names]
+    expect(bool(tied), Common.PARAMETER_MISSING, f"`{_TIED[1]}`")
+    expect(len(tied) == 1, m.Translator.NOT_TIED)
     if _TIED[1] in names:
         shapes[_TIED[1]] = shapes.pop(_TIED[0])
     expect_parameters(module, shapes)
