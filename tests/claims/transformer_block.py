@@ -210,7 +210,7 @@ CLAIMS = [
     ),
     Claim(
         "gradient-grid-reading",
-        "**tenth** comes nearest, with gradients between 1 and 18. It is sound in five rows, in all that have",
+        "**tenth** comes nearest, with gradients between 1 and 18. It is sound in five rows, among them all four",
         lambda o: (
             (found := extremes(o)["tenth"])[-1] == 20
             and found[0] >= 0.95
