@@ -97,7 +97,10 @@ class Common(Mistake):
     NO_ERROR = "nothing is raised where the exercise asks for an error"
     OTHER_ERROR = "another error is raised than the one that the exercise asks for"
     # What nearly always lies behind an error of Python's or torch's own.
-    ITEM_OF_MANY = "`.item()` gives one number, and here is a whole batch of them"
+    ITEM_OF_MANY = (
+        "one number is wanted, by `.item()`, `float()` or a function of `math`, and here is a whole tensor of them: "
+        "`torch.exp` and its like take tensors"
+    )
     TRUTH_OF_MANY = (
         "`if`, `and`, `or` want one truth value, and here is a whole tensor of them: `.any()` or `.all()` makes one; "
         "`&` and `|` go entry by entry"
