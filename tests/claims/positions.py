@@ -116,8 +116,13 @@ CLAIMS = [
         "the words at one place then differ by\n10 % of their size, in place of 68 %",
         lambda o: (
             {setting: apart for setting, (apart, _) in _starts(o).items()}
-            == {("0.1", "0.1"): 68, ("1.0", "1.0"): 68, ("0.1", "1.0"): 10}
+            == {("0.1", "0.1"): 68, ("1.0", "1.0"): 68, ("0.1", "1.0"): 10, ("0.01", "0.1"): 10}
         ),
+    ),
+    Claim(
+        "larger-start-reading",
+        "Words of 0.01 beside a table of 0.1 are hidden just as much, and yet get there at step 60",
+        lambda o: _starts(o)["0.01", "0.1"] == (10, 60),
     ),
     Claim(
         "longer-reading",
