@@ -512,7 +512,9 @@ def check_copy_into_torch(function: Callable) -> None:
         expect(not copy.training, m.copy_into_torch.MODE, "the copy of one in eval mode", got="in training mode")
         for name, right in _torchs(state).items():
             where = f"the copy's `{name}` with {dim} features"
-            expect_close(copy.state_dict()[name], right, where, otherwise=m.copy_into_torch.NOT_COPIED)
+            value = copy.state_dict()[name]
+            expect_close(value, right, where, otherwise=m.copy_into_torch.NOT_COPIED)
+            expect(torch.equal(value.double(), right), m.copy_into_torch.ROUNDED, where)
         if dtype != torch.bfloat16:
             _expect_copied_values(copy, state, dim, heads, dtype)
         _expect_independent(copy, attention, state, dim, dtype)
@@ -525,10 +527,33 @@ def check_copy_into_torch(function: Callable) -> None:
 def _expect_same_device(function: Callable, elsewhere: nn.Module) -> None:
     """Fail unless the copy of an original on torch's "meta" device, which stands in for a GPU, is there too."""
     try:
-        devices = {value.device.type for value in function(elsewhere).state_dict().values()}
-    except Exception:  # copying from "meta" to the CPU: NotImplementedError, or RuntimeError from load_state_dict
+        devices = set(place(devices_of_copy, beside=function)(function, elsewhere))
+    except Exception:  # computing with both devices
         devices = {"cpu"}
     expect(devices == {"meta"}, Common.MADE_ON_CPU, "the copy of an original on another device", got="on the CPU")
+
+
+def devices_of_copy(function: Callable, elsewhere: nn.Module) -> list[str]:
+    """Where the parameters of a copy are whose original is on torch's "meta" device.
+
+    Nothing can be copied from there to the CPU. From a GPU it can, into a layer that moves to the GPU afterwards, or by
+    `.data = …`, which moves the parameter. So the first does nothing here, and the second is noted.
+    """
+    moved = []
+
+    class Copying(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, called, types, args=(), kwargs=None):
+            name, given = getattr(called, "__name__", ""), [*args, *(kwargs or {}).values()]
+            copies = name in ("copy_", "__setitem__", "__set__") and not given[0].is_meta
+            if copies and any(torch.is_tensor(x) and x.is_meta for x in given[1:]):
+                if name == "__set__":
+                    moved.append(given[0])
+                return given[0]
+            return called(*args, **(kwargs or {}))
+
+    with Copying():
+        copy = function(elsewhere)
+    return ["meta" if any(p is one for one in moved) else p.device.type for p in copy.parameters()]
 
 
 def _torchs(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
