@@ -512,9 +512,7 @@ def check_copy_into_torch(function: Callable) -> None:
         expect(not copy.training, m.copy_into_torch.MODE, "the copy of one in eval mode", got="in training mode")
         for name, right in _torchs(state).items():
             where = f"the copy's `{name}` with {dim} features"
-            value = copy.state_dict()[name]
-            expect_close(value, right, where, otherwise=m.copy_into_torch.NOT_COPIED)
-            expect(torch.equal(value.double(), right), m.copy_into_torch.ROUNDED, where)
+            expect_close(copy.state_dict()[name], right, where, otherwise=m.copy_into_torch.NOT_COPIED)
         if dtype != torch.bfloat16:
             _expect_copied_values(copy, state, dim, heads, dtype)
         _expect_independent(copy, attention, state, dim, dtype)

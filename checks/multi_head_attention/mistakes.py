@@ -114,7 +114,6 @@ class copy_into_torch(Mistake):
     ORDER = "the three maps are in the wrong order: first the queries, then the keys, then the values"
     TRANSPOSED = "a weight is transposed: both of torch's classes store it the same way round"
     NOT_COPIED = "the copy has other numbers than the original there: was this part copied?"
-    ROUNDED = "the copy's numbers are rounded: give the layer the original's dtype before you copy, not afterwards"
     ORIGINAL_CHANGED = "copying changes the original: copy from ours into torch's, not the other way"
     SHARED = "the copy shares memory with the original: when one learns, the other changes"
     FROZEN = "the copy does not learn any more"
