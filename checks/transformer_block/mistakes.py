@@ -79,7 +79,7 @@ class TransformerBlock(Mistake):
     ONLY_A_NORM = "the block returns only a LayerNorm of its input"
     ONLY_NORMS = "the block returns its input, normalized twice: attention and network are missing"
     ORDER_SWAPPED = "the order of the norms is swapped, and this is pre-norm; or both norms are missing"
-    NO_EFFECT = "`norm_first=True` has no effect: this is post-norm"
+    NO_EFFECT = "`norm_first=True` has no effect, or both sums are normalized all the same, as in post-norm"
     BOTH_SUBTRACTED = "both residuals are subtracted, not added"
     ATTENTION_SUBTRACTED = "the residual around the attention is subtracted, not added"
     NETWORK_SUBTRACTED = "the residual around the feed-forward network is subtracted, not added"
