@@ -432,8 +432,6 @@ def check_review_classifier(cls: Callable) -> None:
 def check_layer_rates(function: Callable) -> None:
     """Bodies of several depths, with tables of any name, rates and decays."""
     names = ["".join("aeioubdgklmnprst"[i] for i in randint(0, 16, (7,))) for _ in range(3)]
-    # Names that begin like a part of the body or the model.
-    names += [f"{part}_{names[0]}" for part in ("norm", "blocks", "head")]
     for depth, dim, tables in (
         (3, 4, ["positions"]),
         (1, 2, []),
