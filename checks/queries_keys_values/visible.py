@@ -251,7 +251,7 @@ def query_key_weights_masked(function: Callable) -> None:
         m.query_key_weights.DIVIDED_BY_D: (scores / 2).masked_fill(~mask, -1e9).softmax(-1),
     }
     wrong = {mistake: value[:, :2] for mistake, value in wrong.items()}
-    few = not weights[:, :2, 0].any() and (weights[:, :2].sum(-1) < 0.99).any()
+    few = not weights[:, :2, 0].any() and weights[:, :2, 1:].all() and (weights[:, :2].sum(-1) < 0.99).any()
     filled = torch.allclose(
         weights[:, :2].float(), (scores.masked_fill(~mask, 0.0).softmax(-1) * mask)[:, :2], atol=0.02
     )
