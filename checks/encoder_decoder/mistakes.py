@@ -64,7 +64,9 @@ class DecoderLayer(Mistake):
     NO_RESIDUALS = "all three residual connections are missing: what a sublayer returns is added to x"
     ATTENTION_ALONE = "the residual connection around the self-attention is missing"
     NETWORK_ALONE = "the residual connection around the feed-forward network is missing"
-    NO_ATTENTION = "the self-attention is missing"
+    NO_ATTENTION = (
+        "the sum lacks what the self-attention found: it is missing, or the second sublayer is added to the first `x`"
+    )
     NO_NETWORK = "the feed-forward network is missing"
     NO_RELU = "the feed-forward network has no ReLU"
     NORM_1_TWICE = "`norm_1` is used twice, and `norm_2` never"
@@ -170,7 +172,7 @@ class Translator(Mistake):
     )
     TABLE_START = "an embedding starts with another spread than the Embedder gives it: leave it as it was drawn there"
     LAYERS_ALIKE = "the layers start alike, as clones do: draw each matrix anew"
-    OTHER_START = "the matrices of the layers start with another spread than `nn.init.xavier_uniform_` gives them"
+    OTHER_START = "the matrices of the layers do not start as `nn.init.xavier_uniform_` draws them"
     PAD_ROW_LEARNS = (
         "the pad row of an embedding gets a gradient, so that it does not stay zero: `padding_idx` guards the lookup "
         "only, and the tied `output` sends one too"
