@@ -80,7 +80,7 @@ CLAIMS = [
     ),
     Claim(
         "time-reading",
-        "At each length less is saved than the count of\nmultiplications says",
+        "Here less is saved, at each length, than the count of\nmultiplications says",
         lambda o: all(time > counted for time, counted in zip(_narrow_times(o), _narrow_counts(o), strict=True)),
     ),
     Claim(
