@@ -48,7 +48,7 @@ class GRUEncoder(Mistake):
     )
     NO_FC = "`fc` is left out"
     DIMENSION_TOO_MANY = "there is one dimension too many: the decoder wants (B, decoder_hidden)"
-    NO_DROPOUT = "`dropout` has no effect: the token vectors should pass through it"
+    NO_DROPOUT = "the token vectors do not pass through `dropout`"
     DROPOUT_ON_OUTPUTS = "the dropout acts on the outputs: it belongs on the token vectors"
     DROPOUT_TWICE = "the token vectors go through the dropout twice: once is enough"
     PADDING_ROW = "`embedding` has a `padding_idx`, so that one vector never learns: a token may have any number"
@@ -127,7 +127,7 @@ class GRUDecoder(Mistake):
     LOG_PROBABILITIES = "log-probabilities are returned: the loss takes the log-softmax itself"
     TANH = "a tanh follows `fc`"
     RELU = "a ReLU follows `fc`"
-    NO_DROPOUT = "`dropout` has no effect: the token vector should pass through it"
+    NO_DROPOUT = "the token vector does not pass through `dropout`"
     VECTOR_BEFORE_DROPOUT = "`fc` sees the token vector before the dropout"
     VECTOR_DRAWN_TWICE = (
         "the token vector goes through the dropout twice: make it once, and give the same one to the GRU and to `fc`"
