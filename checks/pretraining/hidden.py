@@ -458,6 +458,7 @@ def _check_rates(function: Callable, sizes: tuple[int, int, list[str]], rate: fl
         known.LAST_BLOCK: [rate * decay ** max(k - 1, 0) for k in below],
         known.EMBEDDING: [rate * decay ** min(k, depth) for k in below],
         known.EMBEDDING_HIGH: [rate * decay ** (k % (depth + 1)) for k in below],
+        known.NORM: [rate * decay**k for k in range(depth + 3)],
     }
     expect_groups(function, sizes, rate, decay, [rate * decay**k for k in below], rivals)
 

@@ -307,6 +307,7 @@ def layer_rates(function: Callable) -> None:
         known.LAST_BLOCK: (1, 1, 1, 1 / 2, 1 / 4),
         known.EMBEDDING: (1, 1, 1 / 2, 1 / 4, 1 / 4),
         known.EMBEDDING_HIGH: (1, 1, 1 / 2, 1 / 4, 1),
+        known.NORM: (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16),
     }
     expect_groups(function, (2, 3, []), 1.0, 0.5, (1, 1, 1 / 2, 1 / 4, 1 / 8), rivals)
 
