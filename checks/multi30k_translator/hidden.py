@@ -444,6 +444,17 @@ def _ended_by_place(after: _After, alpha: float, **settings: int) -> Tokens:
     return best[: best.index(eos_id)] if eos_id in best else best
 
 
+def _leaders_ended(sentences: list[_After], alpha: float, leads_by: float, **settings: int) -> list[Tokens]:
+    """What a search says that stops when the hypothesis that leads by this penalty has ended, in every sentence."""
+    eos_id, found = settings["eos_id"], []
+    for steps in range(1, settings["max_len"] + 1):
+        found = [_search(after, **settings | {"max_len": steps})[0] for after in sentences]
+        leaders = [max(beam, key=lambda h: _penalised(h[0], len(h[1]) - 1, leads_by)) for beam in found]
+        if all(tokens[-1] == eos_id for _, tokens in leaders):
+            break
+    return [_choose(beam, eos_id, alpha)[0] for beam in found]
+
+
 def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, list[tuple[Tensor, Tokens]]]:
     """A table, and sentences that tell every mistake from the right answer and from the others.
 
@@ -509,7 +520,11 @@ def _expect_beam(
             for other in _OTHER_PENALTIES:
                 if value == [_choose(hypotheses, settings["eos_id"], other)[0] for hypotheses in found]:
                     return {m.beam_search.OTHER_DEFAULT: value}
-        each = [_wrong_translations(table, row, 0.6 if alpha is None else alpha, **settings) for row in source]
+        used = 0.6 if alpha is None else alpha
+        for leads_by in (0.0, used):  # the sum alone, or with the penalty
+            if value == _leaders_ended([_say(table, row) for row in source], used, leads_by, **settings):
+                return {m.beam_search.LEADER_ENDED: value}
+        each = [_wrong_translations(table, row, used, **settings) for row in source]
         wrong = {one: [said[one] for said in each] for one in each[0]}
         # In a batch a sentence may go on, by the same mistake, for as long as the others do.
         wrong = {one: value if alone == [[row] for row in said] else said for one, said in wrong.items()}
@@ -547,6 +562,7 @@ def check_beam_search(function: Callable) -> None:
     for alpha, settings in ((0.0, {"beam": 3, "max_len": 6} | usual), (1.5, {"beam": 4, "max_len": 7} | usual)):
         table, rows = _telling_batch(5, alpha, **settings)
         _expect_beam(function, table, torch.stack([row for row, _ in rows]), [t for _, t in rows], alpha, **settings)
+    _expect_patience(function, 1.5, beam=4, max_len=9, **usual)
     _check_beam(function, 6, [3, 5, 2], 0.0, beam=2, max_len=8, **usual)
     _check_beam(function, 5, [4, 2, 3, 5], 1.0, beam=3, max_len=7, bos_id=4, eos_id=0)
     _expect_penalty(function, None, _OTHER_PENALTIES, beam=6, max_len=12, **usual)
@@ -574,6 +590,19 @@ def check_beam_search(function: Callable) -> None:
 
 
 _OTHER_PENALTIES = (0.0, 0.5, 0.7, 0.75, 0.8, 1.0)
+
+
+def _expect_patience(function: Callable, alpha: float, **settings: int) -> None:
+    """Fail if the search stops once the best hypothesis so far has ended, on a sentence that tells."""
+    while True:
+        table, row = 2 * randn(509, 5, dtype=torch.float32), randint(4, 40, (4,))
+        after = _say(table, row)
+        hypotheses, margin, _ = _search(after, **settings)
+        right, narrow = _choose(hypotheses, settings["eos_id"], alpha)
+        hasty = [_leaders_ended([after], alpha, leads_by, **settings) for leads_by in (0.0, alpha)]
+        if min(margin, narrow) > 1e-3 and [right] not in hasty:
+            break
+    _expect_beam(function, table, row.unsqueeze(0), [right], alpha, **settings)
 
 
 def _expect_penalty(

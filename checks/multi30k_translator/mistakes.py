@@ -86,6 +86,7 @@ class beam_search(Mistake):
         "which have ended is not taken from the parents: when a hypothesis changes its place, that it has ended goes "
         "with it, as its tokens do"
     )
+    LEADER_ENDED = "it stops when the best hypothesis so far has ended: go on until all of the beam have"
     PREFERS_ENDED = "a hypothesis that has ended is preferred to all that have not: the best counts, ended or not"
     PROBABILITIES = "probabilities are added up: take their logarithms"
     LOGITS = "logits are added up, which no softmax has made log-probabilities"
