@@ -216,14 +216,15 @@ CLAIMS = [
     ),
     Claim(
         "parts-reading",
-        "Four of the six are better than any n-gram",
-        lambda o: sum(mean < min(counted(n) for n in (2, 3, 4, 5)) for mean in means(o)) == 4,
+        "Three of the six are clearly better than any n-gram",
+        lambda o: sum(mean < 0.96 * min(counted(n) for n in (2, 3, 4, 5)) for mean in means(o)) == 3,
     ),
     Claim(
         "parts-reading",
-        "With all three old parts the model is level with 4-grams, without\npositions with 3-grams",
+        "With a table of positions, or with all three old parts, the model is about level with 4-grams, without\n"
+        "positions with 3-grams",
         lambda o: (
-            abs(means(o)[4] / counted(4) - 1) < 0.02
+            max(abs(mean / counted(4) - 1) for mean in means(o)[3:5]) < 0.02
             and abs(means(o)[5] / counted(3) - 1) < 0.02
             and [round(counted(n)) for n in (2, 3, 4, 5)] == [122, 87, 83, 84]
         ),
