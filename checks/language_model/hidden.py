@@ -608,10 +608,11 @@ def _expect_given_caches(module: nn.Module, state: State, heads: int, depth: int
         expect_close(logits, expected, what, None, None, 10 * _NEAR, otherwise=mistake)
 
 
-def _caches_after(module, tokens, caches):
-    """How many caches the list holds after the call: seen where the module runs, which in the grader gets a copy."""
+def _keeps_list(module, tokens, caches):
+    """Whether a call leaves the list as it was: seen where the module runs, which in the grader gets a copy."""
+    held = list(caches)
     module(tokens, caches)
-    return len(caches)
+    return len(caches) == len(held) and all(a is b for a, b in zip(caches, held, strict=True))
 
 
 def _check_model_calls(
@@ -629,14 +630,14 @@ def _check_model_calls(
     for past, end in pairwise([0, *torch.tensor(lengths).cumsum(0).tolist()]):
         new, so_far = tokens[:, past:end].clone(), tokens[:, :end]
         kept = {} if caches is None else {f"caches[{k}]": cache[0] for k, cache in enumerate(caches)}
-        count = None if caches is None else len(caches)
+        held = None if caches is None else list(caches)
         with unchanged(tokens=new, **kept):
             result = call(module, new) if caches is None else call(module, new, caches)
         logits, following = expect_pair(result, m.LanguageModel)
-        if count is not None:
+        if held is not None:
             # In a notebook the list is at hand; in the grader the module has had a copy of it.
-            same = len(caches) == count and place(_caches_after, beside=module)(module, new, caches) == count
-            expect(same, m.LanguageModel.LIST_CHANGED)
+            same = len(caches) == len(held) and all(a is b for a, b in zip(caches, held, strict=True))
+            expect(same and place(_keeps_list, beside=module)(module, new, caches), m.LanguageModel.LIST_CHANGED)
         asked = f"tokens {tuple(new.shape)}, {past} positions in the caches, dim {dim}, {heads} heads, {depth} layers"
         right = _logits(state, so_far, heads, range(depth))[:, past:]
         wrong = _model_mistakes(state, so_far, heads, depth, dim, past)
