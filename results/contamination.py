@@ -14,7 +14,7 @@ from types import ModuleType
 import torch
 from imdb import right_of
 from pretraining import HERE, load_pieces, load_rows
-from reading import METRIC, WAYS
+from reading import METRIC, title_of
 from report import clocks, full_data, read_answers, write_run
 
 from attention_course.data import cache_folder
@@ -64,7 +64,7 @@ def main() -> None:
         right = right_of([answers], labels)
         values = {"all": right.mean(), "without those found": right[left].mean()}
         run = answers[0] | {"experiment": WITHOUT, "data": TESTED, "metric": METRIC, "seed": int(seed)}
-        run |= {"model": f"{WAYS[way]}, {int(count):,} labels"}
+        run |= {"model": title_of(way, int(count))}
         run |= {"values": {name: round(100 * value.item(), 2) for name, value in values.items()}}
         print(run["model"], run["values"], flush=True)
         write_run(run)

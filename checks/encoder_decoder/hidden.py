@@ -864,9 +864,9 @@ def _check_start(cls: Callable) -> None:
         told = {"expected": math.sqrt(2 / (out_size + in_size)), "got": state[name].std().item()}
         usual = math.isclose(told["got"], told["expected"], rel_tol=0.15)
         expect(usual, m.Translator.OTHER_START, f"the standard deviation of `{name}`", **told)
-        told = {"expected": f"at most {math.sqrt(6 / (out_size + in_size)):.4f}", "got": state[name].abs().max().item()}
-        within = told["got"] < 1.001 * math.sqrt(6 / (out_size + in_size))
-        expect(within, m.Translator.OTHER_START, f"the largest number of `{name}`", **told)
+        bound, largest = math.sqrt(6 / (out_size + in_size)), state[name].abs().max().item()
+        told = {"expected": f"at most {bound:.4f}", "got": largest}
+        expect(largest < 1.001 * bound, m.Translator.OTHER_START, f"the largest number of `{name}`", **told)
 
 
 def _check_gradients(cls: Callable) -> None:

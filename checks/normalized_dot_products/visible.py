@@ -21,7 +21,7 @@ def _expect_none_of(entry: Tensor, right: float, suspects: Mapping[float, Mistak
         expect(not abs(entry - value) <= 1e-4, mistake, what, expected=right, got=float(entry))
 
 
-def _shifted_above_only(z: torch.Tensor, dim: int) -> torch.Tensor:
+def _shifted_above_only(z: Tensor, dim: int) -> Tensor:
     return (z - z.amax(dim, keepdim=True)).exp() / z.exp().sum(dim, keepdim=True)
 
 
@@ -71,21 +71,21 @@ def softmax_stable(function: Callable) -> None:
     w = call(function, top, dim=0)
     what, seen = "softmax of 10000, 9999 and 9998", {"expected": "as for 2, 1 and 0", "got": w}
     expect_tensor(w, (3,), name=what)
-    if w.isnan().any():  # one score alone overflows, too; the sum is then that score, and subtracting it does no harm
-        alone = call(function, top[:1], dim=0)
-        complain(m.softmax.OVERFLOW if alone.isnan().any() else m.softmax.TOO_MUCH, what, **seen)
+    alone = call(function, top[:1], dim=0)
+    # One score alone overflows, too; the sum is then that score, and subtracting it does no harm.
+    expect(not w.isnan().any(), m.softmax.OVERFLOW if alone.isnan().any() else m.softmax.TOO_MUCH, what, **seen)
     small = torch.tensor([1.0, 0.0])
     shifted = torch.allclose(call(function, small, dim=0), _shifted_above_only(small, 0))
     expect(not shifted, m.softmax.SHIFTED_ABOVE_ONLY, what, **seen)
-    if not w.sum() > 0:  # clamped, each exp is finite and their sum may not be: then one score alone has its weight
-        alone = call(function, top[:1], dim=0)
-        complain(m.softmax.CLAMPED if alone.sum() > 0 else m.softmax.NAN_REPLACED, what, **seen)
+    # Clamped, each exp is finite and their sum may not be: then one score alone has its weight.
+    expect(w.sum() > 0, m.softmax.CLAMPED if alone.sum() > 0 else m.softmax.NAN_REPLACED, what, **seen)
     expect(w[0] > 0.5, m.softmax.CLAMPED, what, **seen)
     expect_close(w, right, what, tolerance=1e-3)
     w_bottom, what = call(function, bottom, dim=0), "softmax of -9999, -10000 and -10001"
-    expect(not w_bottom.isnan().any(), m.softmax.UNDERFLOW, what, expected=seen["expected"], got=w_bottom)
-    expect(w_bottom.sum() > 0, m.softmax.NAN_REPLACED, what, expected=seen["expected"], got=w_bottom)
-    expect(w_bottom[1] != w_bottom[2], m.softmax.CLAMPED, what, expected=seen["expected"], got=w_bottom)
+    seen["got"] = w_bottom
+    expect(not w_bottom.isnan().any(), m.softmax.UNDERFLOW, what, **seen)
+    expect(w_bottom.sum() > 0, m.softmax.NAN_REPLACED, what, **seen)
+    expect(w_bottom[1] != w_bottom[2], m.softmax.CLAMPED, what, **seen)
     expect_close(w_bottom, right, what, tolerance=1e-3)
     both = call(function, torch.stack([top, bottom]), dim=1)
     expect(torch.allclose(both, w.expand(2, 3), atol=1e-6), m.softmax.ONE_MAXIMUM, "both rows in one tensor", got=both)

@@ -237,7 +237,7 @@ def test_no_text_keeps_the_grader_busy(sandbox, source, name, where):
         handed_in.cells.append(nbformat.v4.new_code_cell(HOSTILE_TEXTS[name]))
     started = time.process_time()
     graded = grade_notebook(sandbox, handed_in, source)
-    assert time.process_time() - started < 10  # one or two, and minutes where the work grows with the square
+    assert time.process_time() - started < 5
     if name == "attributes":  # to parse it would take gigabytes
         assert "a name of more than 2,000 parts" in graded.ungradable
     elif where != "solution" and name != "bad bytes":
