@@ -188,16 +188,6 @@ CLAIMS = [
         ),
     ),
     Claim(
-        "real-align-reading",
-        "*an* looks at *orangefarbenen*",
-        lambda o: looked("ein mann mit einem orange", "an", "orangefarbenen") > 700,
-    ),
-    Claim(
-        "real-align-reading",
-        "with a quarter of its weight",
-        lambda o: 200 < looked("frauen , die", ".", "nach") < 300 > 10 * looked("frauen , die", "playing", "nach"),
-    ),
-    Claim(
         "real-dictionary-reading",
         "71 of 77, and 75 with the neighbours",
         lambda o: (
