@@ -226,12 +226,6 @@ def wanted_tokens() -> float:
     return next(numbers(note)[0] for note in decoded("beam of 5")["notes"] if note.startswith("The references"))
 
 
-def right(way: str) -> float:
-    """Of 100 tokens that this way of decoding adds to those of a beam of 5, how many stand in the reference."""
-    found = [tokens(name) * decoded(name)["values"]["of them in the reference, %"] for name in (way, "beam of 5")]
-    return (found[0] - found[1]) / (tokens(way) - tokens("beam of 5"))
-
-
 def judged() -> list[float]:
     """What the reward brings the shipped translator on the test captions, and the interval."""
     return first(f"{REWARDED} − beam of 5", "The_shipped*")["difference"]
@@ -271,11 +265,6 @@ CLAIMS = [
             [round(first(model)["parameters"] / 1e6, 1) for model in (WIDE, AVERAGED)] == [7.6, 1.8]
             and difference(f"{WIDE} − {AVERAGED}")[1] < 0
         ),
-    ),
-    Claim(
-        "ladder",
-        "two more reached 41.54 and 42.07",
-        lambda _: sorted(recorded(WIDE, "beam 5")[1:]) == [41.54, 42.07],
     ),
     Claim("ladder", "which has 42.1 without", lambda _: round(recorded(WIDE, "beam 5")[1], 1) == 42.1),
     Claim(
@@ -424,20 +413,12 @@ CLAIMS = [
     Claim("rewards-reading", f"the reward is ahead of it by {signed(decoding(f'{REWARDED} − {LATE}'))}", always),
     Claim(
         "rewards-reading",
-        f"Of the tokens that the reward adds, {right(REWARDED):.0f} in 100 are in the reference "
-        f"(of *on the street* {right(FILLED):.0f}), while of the others "
-        f"{decoded('beam of 5')['values']['of them in the reference, %']:.0f} are",
-        always,
-    ),
-    Claim(
-        "rewards-reading",
         "41.8 edits for each 100 words of the reference in place of 40.8",
         lambda _: [round(decoded(way)["values"]["TER"], 1) for way in (REWARDED, "beam of 5")] == [41.8, 40.8],
     ),
     Claim(
         "look-reading",
-        "no head gives the end more than 14 % of its weight, about what any two pieces would get from an even "
-        "look, and none gives the heaviest piece of a row less than 43 %",
+        "no head gives the end more than 14 % of its weight, and none gives the heaviest piece of a row less than 43 %",
         lambda o: (
             [
                 edge(map(int, re.findall(r"(\d+)%", line)))
@@ -456,11 +437,6 @@ CLAIMS = [
         "40.5 in place of 40.3, and the difference may be chance, "
         + signed(first(f"{TOLD} − beam of 1", PARTS)["difference"]),
         lambda _: [round(on_part(name)["BLEU"], 1) for name in (TOLD, "beam of 1")] == [40.5, 40.3],
-    ),
-    Claim(
-        "teacher-forced-reading",
-        "the precisions are lower, 40.7 in place of 42.4",
-        lambda _: [unpunished(TOLD), unpunished("beam of 1")] == [40.7, 42.4],
     ),
     Claim(
         "by-length-reading",
@@ -494,7 +470,6 @@ CLAIMS = [
         "whatever comes | when all places are taken by such | 0.00 [0.00, 0.00]",
         lambda _: decoding("beam of 5, ended hypotheses keep their places − beam of 5") == [0.0, 0.0, 0.0],
     ),
-    Claim("cached-beam-reading", "in less time", lambda o: numbers(o["cached-beam-same"])[-1] > 1.2),
     Claim(
         "labels-reading",
         "In these five the beam mended nothing. It wrote one differently",
@@ -508,11 +483,6 @@ CLAIMS = [
         "error_analysis",
         "It wrote nine of\n   the ten as greedy did",
         lambda o: sum(greedy == beam for greedy, beam in list(translations(o).values())[:10]) == 9,
-    ),
-    Claim(
-        "error_analysis",
-        "Of the eight captions\n   with an error",
-        lambda _: sum("right" not in greedy for _, greedy, _ in TEN) == 8,
     ),
     Claim(
         "watched-reading",
@@ -533,7 +503,7 @@ CLAIMS = [
     Claim("counted-reading", "16 of these 40", lambda o: "16 of 40 sentences" in o["counted"]),
     Claim(
         "cuts-reading",
-        "the same translations still have 22, and 0 with words",
+        "still have 22 beside the reference of *another* caption; with words they have 0",
         lambda o: [round(n) for n in numbers(o["cuts"])[1::2]] == [0, 0, 0, 22],
     ),
     *map(says, ("A body of pier", "rugging the roof", "a trunch", "an ule", "in bright suit", "holding magazine")),
