@@ -286,7 +286,8 @@ CLAIMS = [
             "there are {2:,.0f} words in several pieces that no training caption has, and {6:,.0f} that one has",
             "| words that no training caption has | {0:.0f} % | {1:.0f} % |",
             "| words that one has | {4:.0f} % | {5:.0f} % |",
-            "in {7:.0f} % it gives one more than one half. In an invented word it seldom does ({3:.0f} %)",
+            "in {7:.0f} % of them it gives one piece a probability above one half. In an invented word it seldom does "
+            "({3:.0f} %)",
         )
     ),
     Claim(
