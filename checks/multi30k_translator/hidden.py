@@ -2,9 +2,11 @@
 
 import itertools
 import math
+import operator
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -179,15 +181,23 @@ class Toy(nn.Module):
         return self.table[state % len(self.table)]
 
 
+# By which a `Toy` multiplies what stands at each place, plus 1.
+_FACTORS = [place**2 + 3 for place in range(1, 1000)]
+_SUMS = [0, *itertools.accumulate(_FACTORS)]
 _After = Callable[[Tokens], list[float]]  # what a toy says for one sentence: target tokens to log-probabilities
+
+
+@lru_cache(maxsize=2)  # sentence after sentence is asked of one table, by its logits, too
+def _rows(table: Tensor, raw: bool) -> list[list[float]]:
+    return (table if raw else table.double().log_softmax(-1)).tolist()
 
 
 def _say(table: Tensor, row: Tensor, raw: bool = False) -> _After:
     """The log-probabilities of a `Toy` for one sentence, or its logits, in float64 and in lists, which is quicker."""
-    rows, told = (table if raw else table.double().log_softmax(-1)).tolist(), 22 * int(row.sum())
+    rows, told = _rows(table, raw), 22 * int(row.sum())
 
     def after(tokens: Tokens) -> list[float]:
-        return rows[(told + sum((token + 1) * (place**2 + 3) for place, token in enumerate(tokens, 1))) % len(rows)]
+        return rows[(told + sum(map(operator.mul, tokens, _FACTORS), _SUMS[len(tokens)])) % len(rows)]
 
     return after
 
