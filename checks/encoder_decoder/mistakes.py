@@ -127,7 +127,7 @@ class Decoder(Mistake):
     NO_LAST_NORM = "the final norm is missing: pre-norm layers end with a sum, so the stack needs one last norm"
     NORM_EACH_TIME = "the norm acts after every layer: it comes once, after the last"
     NORM_FIRST = "the norm acts before the layers: it comes once, after the last"
-    MASKS_EXCHANGED = "the masks are exchanged on their way to the layers"
+    MASKS_EXCHANGED = "the layers get `mask` where `memory_mask` belongs: their order is x, memory, memory_mask, mask"
     FUTURE_SEEN = "the layers do not get `mask`"
     SOURCE_UNMASKED = "the layers do not get `memory_mask`"
     MEMORY_NORMED = "the memory goes through the decoder's norm: it is normed already"
