@@ -193,10 +193,10 @@ def read_reviews(root: Path, split: str, labelled: bool = True) -> list[Review]:
 def hold_out_by_number(dataset: data.Dataset, fraction: float) -> tuple[data.Dataset, data.Dataset]:
     """The reviews without those of the last numbers, and those.
 
-    Reviews of one film with the same label have neighbouring numbers, and the official test set shares no film with
-    the training set: a split that shares films and labels is kinder than the test. In the real collection those with
-    the other label have other numbers: they are mostly kept, so that the names of a held-out film's people mislead,
-    and this split is less kind than the test.
+    Reviews of one film with the same label have neighbouring numbers, and the official test set has, but for a few,
+    other films than the training set: a split that shares films and labels is kinder than the test. In the real
+    collection those with the other label have other numbers: they are mostly kept, so that the names of a held-out
+    film's people mislead, and this split is less kind than the test.
 
     Args:
         dataset: training reviews of `load_reviews`.
