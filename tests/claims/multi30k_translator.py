@@ -503,7 +503,7 @@ CLAIMS = [
     Claim("counted-reading", "16 of these 40", lambda o: "16 of 40 sentences" in o["counted"]),
     Claim(
         "cuts-reading",
-        "still have 22 beside the reference of *another* caption; with words they have 0",
+        "still have 22 beside the reference of *another* caption; with words next to nothing",
         lambda o: [round(n) for n in numbers(o["cuts"])[1::2]] == [0, 0, 0, 22],
     ),
     *map(says, ("A body of pier", "rugging the roof", "a trunch", "an ule", "in bright suit", "holding magazine")),
