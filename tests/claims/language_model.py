@@ -349,7 +349,7 @@ CLAIMS = [
     ),
     Claim(
         "apart-reading",
-        "anywhere else a cut costs at most six points of the 92",
+        "in the other maps a cut costs at most six points of the 92",
         lambda o: (
             max(apart(o)[0][1], apart(o)[1][2]) < 40
             and min(*apart(o)[0][::2], *apart(o)[1][:2]) >= numbers(o["copiers-code"])[1] - 6
@@ -376,7 +376,7 @@ CLAIMS = [
     ),
     Claim(
         "cuts-reading",
-        "In all eight no layer can be spared",
+        "In all eight neither layer's heads can be spared",
         lambda o: max(row[5] for row in cut_rows(o)) <= 4 and max(row[4] for row in cut_rows(o)) < 10,
     ),
     Claim(
