@@ -834,8 +834,11 @@ def check_translator_training(cls: Callable) -> None:
     given = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5], [2, 6, 1, 1]])
     module, state = _make_translator(cls, (8, 8, 6, 2, 2, 5), 1, dropout=0.5)
     module.train()
-    differ = not torch.equal(call(module, *given), call(module, *given))
-    expect(differ, m.Translator.DROPOUT, asked="dropout 0.5")
+    source, target = given
+    for way, handed in (("encode", (source,)), ("decode", (target, randn(2, 3, 6), source))):
+        run = getattr(module, way)
+        differ = not torch.equal(call(run, *handed), call(run, *handed))
+        expect(differ, m.Translator.DROPOUT, f"what `{way}` returns", asked="dropout 0.5")
     expect_same_in_eval(module, given, "the translator")
     right = _Whole(state, 2, 2, 1)(*given)
     expect_close(call(module, *given), right, "after `.eval()` the logits", tolerance=_FLOAT32)
