@@ -24,6 +24,7 @@ def recorded(model: str, decoding: str) -> list[float]:
 
 
 GRUS = [f"GRU {kind} attention, words that occur three times" for kind in ("without", "with")]
+MORE_WORDS = "GRU with attention, words"
 WIDE = "transformer twice as wide, 8,000 subwords, averaged weights"
 AVERAGED = "transformer, subwords, averaged weights"
 TAUGHT = "transformer, subwords, averaged weights, taught by the one twice as wide"
@@ -255,8 +256,22 @@ CLAIMS = [
     ),
     Claim(
         "ladder",
-        "36 epochs in place of 26, a lower rate and another schedule; with the width came 22 epochs",
-        lambda _: [first(model)["epochs"] for model in (AVERAGED, "transformer, subwords", WIDE)] == [36, 26, 22],
+        "With the transformer came 26 epochs in place of 8. After 10, and with more words, a GRU with attention\n"
+        "has 32.9",
+        lambda _: (
+            [first(model)["epochs"] for model in ("transformer, subwords", GRUS[1], MORE_WORDS)] == [26, 8, 10]
+            and [round(figure, 1) for figure in recorded(MORE_WORDS, "greedy")] == [32.9]
+        ),
+    ),
+    Claim(
+        "ladder",
+        "36 epochs in place of 26, a lower rate and another schedule; with the width came 22 epochs, half the rate and "
+        "more dropout",
+        lambda _: (
+            [first(model)["epochs"] for model in (AVERAGED, "transformer, subwords", WIDE)] == [36, 26, 22]
+            and 2 * first(WIDE)["recipe"]["rate"] == first(AVERAGED)["recipe"]["rate"]
+            and first(WIDE)["recipe"]["dropout"] > first(AVERAGED)["recipe"]["dropout"]
+        ),
     ),
     Claim(
         "ladder",
