@@ -81,6 +81,7 @@ class layer_rates(Mistake):
     )
     MISSING = "a parameter is in no group, so that it never learns"
     TWICE = "a parameter is in more than one place"
+    COMPARED = "two parameters are compared by their numbers, as `in` does it: compare names, or `id(parameter)`"
     HEAD = "the head's rate is not `rate`"
     ALL_ALIKE = "all rates are equal: each layer has `decay` times that of the one above"
     UPSIDE_DOWN = "the rates fall from the bottom to the top: the head has the highest"
