@@ -139,7 +139,7 @@ class contaminated(Mistake):
     SHORT = "a text shorter than n is found: it has no n-gram that could have been read"
     ONE_SOURCE = "the n-grams have to come from a single text: they may come from several"
     WHOLE = "only whole texts are compared"
-    JOINED = "n-grams are compared as joined text, in which 1, 12 and 11, 2 are the same: keep the tokens apart"
+    JOINED = "n-grams are compared as joined text, in which different ones may be the same: keep the tokens apart"
     STRIDE = "the n-grams are cut one behind the other: one begins at every token"
     SLOW = "the work grows with the number of pairs of texts: keep what was read in a set, and look each n-gram up"
 
