@@ -204,7 +204,10 @@ def _attention_mistakes(
         m.AdditiveAttention.MASK_INVERTED: nearest(
             weights, torch.eye(3)[2] * ~mask, scores.masked_fill(mask, -1e9).softmax(-1)
         ),
-        m.AdditiveAttention.FILLED_WITH_ZERO: scores.masked_fill(~mask, 0).softmax(-1),
+        # As it is, or with exact zeros afterwards.
+        m.AdditiveAttention.FILLED_WITH_ZERO: nearest(
+            weights, filled := scores.masked_fill(~mask, 0).softmax(-1), filled * mask
+        ),
         m.AdditiveAttention.MASKED_AFTERWARDS: scores.softmax(-1) * mask,
         m.AdditiveAttention.FIRST_MASK: torch.tensor([[1 / 4, 3 / 4, 0], [9 / 10, 1 / 10, 0]]),
         m.AdditiveAttention.NO_TANH: masked(v * sums),
