@@ -151,7 +151,10 @@ class Common(Mistake):
         "tensors of two dtypes meet: give what the code makes itself the dtype of what it was handed, by "
         "`x.new_zeros(...)` or `dtype=x.dtype`"
     )
-    NOT_FLOATS = "integers or bools go where floating-point numbers are needed: `.to(x.dtype)` makes them of a mask"
+    NOT_FLOATS = (
+        "integers or bools go where floating-point numbers are needed: is an argument missing before a mask? Of a mask "
+        "`.to(x.dtype)` makes floats"
+    )
     NOT_BOOLS = "a mask is needed, and what is used as one is not bool: `.bool()`, or a comparison, makes one"
     FLOAT_INDEX = "a floating-point number is used as a place or a token: divide by `//`, and keep integers"
     NO_LENGTH = "the length is asked for of something that has none, such as a generator: count while you go"
@@ -272,6 +275,11 @@ EXPLAINED: dict[str, Mistake] = {
     "invalid combination of arguments": Common.OTHER_ARGUMENTS,
     "was given": Common.OTHER_ARGUMENTS,
     "were given": Common.OTHER_ARGUMENTS,
+    "the same dtype, but got Bool": Common.NOT_FLOATS,
+    "the same dtype, but got Long": Common.NOT_FLOATS,
+    "the same dtype, but got: bool": Common.NOT_FLOATS,
+    "the same dtype, but got: long int": Common.NOT_FLOATS,
+    "scalar type Float but found Bool": Common.NOT_FLOATS,
     "have the same dtype": Common.DTYPES_MIXED,
     "expected scalar type": Common.DTYPES_MIXED,
     "dtypes match": Common.DTYPES_MIXED,
