@@ -166,7 +166,7 @@ CLAIMS = [
     ),
     Claim(
         "sharing-cost-reading",
-        "The parameters of the layer fall by no more than\na half",
+        "The parameters of the attention fall by no more than\na half",
         lambda o: 0.5 <= _cache(o)[-1][1] / _cache(o)[0][1] < 0.55,
     ),
     Claim(
