@@ -412,13 +412,15 @@ def sample_next(function: Callable) -> None:
             asked = {"expected": sorted(wanted), "got": sorted(found)}
             complain(_why_drawn(settings, wanted, found), "what 2,000 draws give", asked=listed(settings), **asked)
     mixed = logits[:, [2, 0, 3, 1]].contiguous()  # 1/8, 1/2, 1/8, 1/4: sorting has work to do
-    found = sorted(set(call(function, mixed, top_p=0.7).tolist()))
-    asked = "top_p=0.7, for the probabilities 1/8, 1/2, 1/8 and 1/4"
-    expect(found == [1, 3], known.UNORDERED, "what 2,000 draws give", asked=asked, expected=[1, 3], got=found)
+    for settings in ({"top_p": 0.7}, {"top_k": 2}):
+        found = sorted(set(call(function, mixed, **settings).tolist()))
+        asked = f"{listed(settings)}, for the probabilities 1/8, 1/2, 1/8 and 1/4"
+        expect(found == [1, 3], known.UNORDERED, "what 2,000 draws give", asked=asked, expected=[1, 3], got=found)
     first, again = (drawn(generator=torch.Generator().manual_seed(1)) for _ in range(2))
     expect(torch.equal(first, again), Common.NO_GENERATOR)
     expect_raises(ValueError, lambda: function(logits, temperature=-1.0), "a temperature of -1")
     expect_raises(ValueError, lambda: function(logits, top_k=0), "top_k=0")
+    expect_raises(ValueError, lambda: function(logits, temperature=0, top_k=0), "top_k=0 at a temperature of 0")
     expect_raises(ValueError, lambda: function(logits, top_p=1.5), "top_p=1.5")
 
 
@@ -511,7 +513,7 @@ def generate(function: Callable) -> None:
     graded="other cases, gradients, dtypes and devices",
 )
 def induction_score(function: Callable) -> None:
-    """A head that looks behind the copies, and one that looks at everything alike."""
+    """A head that looks behind the copies, one that looks at everything alike, one that looks at the first position."""
     known = m.induction_score
     tokens = torch.tensor([[5, 7, 5, 9, 5, 7]])
     sharp = torch.zeros(6, 6)
@@ -526,7 +528,8 @@ def induction_score(function: Callable) -> None:
     for i, row in enumerate(rows):
         sharp[i, : i + 1] = torch.tensor(row)
     even = torch.ones(6, 6).tril() / torch.arange(1, 7).unsqueeze(1)
-    weights = torch.stack((sharp, even)).unsqueeze(0)
+    first = torch.eye(6)[:1].expand(6, 6)
+    weights = torch.stack((sharp, even, first)).unsqueeze(0)  # three heads: 3 times 3 are not the six positions
     with unchanged(weights=weights, tokens=tokens):
         value = call(function, weights, tokens)
 
@@ -540,7 +543,8 @@ def induction_score(function: Callable) -> None:
         known.FIRST_COPY: mean((2, 1), (4, 1), (5, 2)),
         known.ITSELF: mean(*((i, min(i + 1, 5)) for i in range(6))),
         known.ALL_POSITIONS: right / 2,
-        known.TRANSPOSED: torch.zeros(2),
+        known.ALL_HEADS: right / 3,
+        known.TRANSPOSED: torch.zeros(3),
         known.SUM: 3 * right,
         known.NOT_OVER_BATCH: right.unsqueeze(0),
         known.OVER_HEADS: right.mean(),
@@ -549,4 +553,4 @@ def induction_score(function: Callable) -> None:
     added = mean((2, 1), (5, 2)) * 2 / 3 + mean((4, 1), (4, 3)) * 2 / 3
     of_copies = (added, added * 3 / 4, mean((2, 1), (5, 2)) * 2 / 3 + mean((4, 1), (4, 3)) / 3)
     all_copies = {known.ALL_COPIES: lambda: nearest(value, *of_copies)}
-    expect_close(value, right, "the scores of two heads", _tensors(wrong) | all_copies, tolerance=1e-4)
+    expect_close(value, right, "the scores of three heads", _tensors(wrong) | all_copies, tolerance=1e-4)
