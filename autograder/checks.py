@@ -46,10 +46,6 @@ _stream = [secrets.randbits(64), 0]
 _TOLERANCE = {torch.float64: 2e-5, torch.float32: 2e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 # Of gradients that are computed in float32.
 _TRAINED = 1e-3
-# What draws random numbers, and what makes a tensor of no other; `full` makes the probabilities of a draw.
-_DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "bernoulli", "normal"}
-_DRAWS |= {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
-_FACTORIES = {"arange", "eye", "linspace", "ones", "tensor", "tril_indices", "triu_indices", "zeros"}
 # A loop that goes as far for small arguments as for large ones makes more.
 _MOST_CALLS, _MOST_STEPS = 500, 20_000
 _METADATA = {"__get__", "size", "dim", "stride", "numel", "is_floating_point", "__len__", "__set__", "ndimension"}
@@ -901,15 +897,14 @@ def expect_half(
         expect_close(value, right, name, dtype=dtype, asked=asked)
 
 
-def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], chance: bool = False) -> None:
-    """Fail if a function makes new tensors on the CPU rather than where its inputs are.
+def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any]) -> None:
+    """Fail if a function makes new tensors on the CPU, and leaves them there, rather than where its inputs are.
 
     Torch's "meta" device, which computes shapes only, stands in for a GPU.
 
     Args:
         function: a function already known to work on the CPU.
         inputs: its arguments by name.
-        chance: whether it may draw random numbers on the CPU, where its generator is, and compute with them there.
     """
     elsewhere = [v.to("meta") if isinstance(v, Tensor) else v for v in inputs.values()]
     try:
@@ -919,8 +914,6 @@ def expect_device(function: Callable[..., Tensor], inputs: Mapping[str, Any], ch
         mixed = any(hint in str(error) for hint in ("same device", "expected device", "Cannot copy out of meta"))
         calls = ["…@cpu"] if mixed else []
     made = [_plain_name(c) for c in calls if c.endswith("@cpu")]
-    if chance and set(made) & _DRAWS:
-        made = [name for name in made if name in _FACTORIES]
     by = f"it is made by `{made[0]}`" if made and made[0] != "…" else ""
     expect(not made, Common.MADE_ON_CPU, by)
 

@@ -29,6 +29,7 @@ try:
     from torch import Tensor, nn
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.weak import WeakTensorKeyDictionary
 except ModuleNotFoundError:
     torch = nn = None  # type: ignore[assignment]  # as above
     Tensor = type("Tensor", (), {})  # type: ignore[misc,assignment]  # stand-ins, here and below
@@ -479,10 +480,16 @@ def find_name(full: str) -> Any:
     return found
 
 
+# What brings a tensor to another device, and what reads its numbers: neither fails where the rest is on a GPU.
+_LEAVES = {"to", "cuda", "type_as", "copy_", "new_tensor", "tensor", "as_tensor", "_to_copy.default"}
+_LEAVES |= {"item", "tolist", "numpy", "__bool__", "__float__", "__index__", "__int__"}
+
+
 class CallRecorder(TorchFunctionMode):
     """Notes each call to torch's functions and tensor methods as "name", or "name@device" when it gives a tensor.
 
-    Scalars (tensors without dimensions) mix with any device, so they count as no tensor.
+    Scalars (tensors without dimensions) mix with any device, so they count as no tensor; nor does a tensor on the CPU
+    of which nothing is used but what is brought elsewhere or read.
 
     Attributes:
         calls: what it has noted.
@@ -493,6 +500,10 @@ class CallRecorder(TorchFunctionMode):
         super().__init__()
         self.calls: list[str] = []
         self.inside = False
+        # The places in `calls` that a tensor on the CPU comes from; those that went on, and those that met another.
+        self._origins = WeakTensorKeyDictionary()
+        self._left: set[int] = set()
+        self._stuck: set[int] = set()
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         name = getattr(func, "__name__", str(func))
@@ -504,12 +515,37 @@ class CallRecorder(TorchFunctionMode):
             result = func(*args, **(kwargs or {}))
         finally:
             self.inside = False
-        self.note(name, result)
+        self.note(name, (args, kwargs), result)
         return result
 
-    def note(self, name: str, result: Any) -> None:
+    def note(self, name: str, given: Any, result: Any) -> None:
         """Note one call."""
-        self.calls.append(f"{name}@{result.device.type}" if isinstance(result, Tensor) and result.dim() else name)
+        origins = set[int]().union(*(self._origins.get(tensor, ()) for tensor in _tensors(given)))
+        stays = [tensor for tensor in _tensors(result) if tensor.dim() and tensor.device.type == "cpu"]
+        for tensor in stays:
+            self._origins[tensor] = origins | {len(self.calls)}
+        whole = isinstance(result, Tensor) and result.dim() > 0
+        if not stays and (name in _LEAVES or (isinstance(result, Tensor) and not whole)):
+            self._left |= origins
+        elif not stays and whole:
+            self._stuck |= origins
+        self.calls.append(f"{name}@{result.device.type}" if whole else name)
+
+    def noted(self) -> list[str]:
+        """All calls in order, without "@cpu" where all that came of a tensor has left the CPU or has been read."""
+        gone = self._left - self._stuck
+        return [call.removesuffix("@cpu") if place in gone else call for place, call in enumerate(self.calls)]
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in arguments or in a result."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
 
 
 class _Noting:
@@ -520,7 +556,7 @@ class _Noting:
     def __torch_dispatch__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if not self.recorder.inside:
-            self.recorder.note(getattr(func, "__name__", str(func)), result)
+            self.recorder.note(getattr(func, "__name__", str(func)), (args, kwargs), result)
         return result
 
 
@@ -540,4 +576,4 @@ def record_calls(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]
     """What a `CallRecorder` and an `OperationRecorder` note of one call of a function, in order."""
     with CallRecorder() as recorder, OperationRecorder(recorder):
         function(*args, **kwargs)
-    return recorder.calls
+    return recorder.noted()

@@ -182,21 +182,36 @@ def test_parameters_count_once_whatever_holds_them():
         expect_parameters(Twice(more=True), shapes)
 
 
-def test_what_is_drawn_or_brought_to_the_cpu_on_purpose_may_be_computed_there():
-    generator = torch.Generator()
+DRAWN = torch.Generator()
+# What works where the inputs are on a GPU, though it makes tensors on the CPU.
+ELSEWHERE = {
+    "noise on the generator's device": lambda x: x + torch.rand(x.shape, generator=DRAWN).log().to(x.device),
+    "a table moved": lambda x: torch.eye(3).to(x)[x.long()],
+    "a table moved, and one left over": lambda x: (torch.eye(3).to(x), torch.ones(2).sum() * x)[1],
+    "a tensor copied": lambda x: torch.empty_like(x).copy_(torch.arange(3.0)),
+    "numbers read": lambda x: sum(torch.arange(3.0).tolist()) * x,
+    "a coin of one": lambda x: x if torch.rand(1) < 0.5 else -x,
+    "coins for several": lambda x: x if (torch.rand(4) < 0.5)[2] else -x,
+    "by way of NumPy": lambda x: torch.from_numpy(x.cpu().numpy() + 1).to(x.device),
+}
+LEFT_THERE = {
+    "made there": lambda x: x + torch.ones(3),
+    "returned": lambda x: torch.ones(2, 3),
+    "looked up": lambda x: torch.eye(3)[x.long()],
+    "one moved, another returned": lambda x: (x + torch.ones(3).to(x.device), torch.zeros(2))[1],
+    "moved after it was looked up": lambda x: (torch.eye(3)[x.long()], torch.eye(3).to(x))[0],
+}
 
-    def gumbel(x):
-        noise = -torch.rand(x.shape, generator=generator, device=generator.device).log()
-        return x - noise.log().to(x.device)
 
-    def beside(x):
-        return gumbel(x) + torch.ones(3).to(x.device)
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_leaves_the_cpu_may_be_made_there(name):
+    expect_device(ELSEWHERE[name], {"x": torch.zeros(2, 3)})
 
-    expect_device(gumbel, {"x": torch.zeros(2, 3)}, chance=True)
-    expect_device(lambda x: torch.from_numpy(x.cpu().numpy() + 1).to(x.device), {"x": torch.zeros(2, 3)})
-    for function, chance in ((gumbel, False), (beside, True)):
-        with pytest.raises(Complaint):
-            expect_device(function, {"x": torch.zeros(2, 3)}, chance=chance)
+
+@pytest.mark.parametrize("name", LEFT_THERE)
+def test_what_stays_on_the_cpu_is_refused(name):
+    with pytest.raises(Complaint, match="GPU"):
+        expect_device(LEFT_THERE[name], {"x": torch.zeros(2, 3)})
 
 
 def test_one_layer_under_two_promised_names_is_one_too_few():
