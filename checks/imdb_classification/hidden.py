@@ -289,6 +289,7 @@ def _check_classifier_dropout(cls: Callable) -> None:
         tolerance=_FLOAT32,
     )
     expect_dropout_anew(lambda rate: _build(cls, sizes, dropout=rate)[0], [randint(2, 7, (1, 6)).repeat(6, 1)])
+    _check_dropped_once(cls)
     module, state = _build(cls, sizes, dropout=draw_probability())
     module.train()
     results = []
@@ -298,6 +299,18 @@ def _check_classifier_dropout(cls: Callable) -> None:
         set_weights(module, {"embedding.weight": state["embedding.weight"].index_fill(0, torch.tensor([1]), 9.0)})
     what = "the result while training with dropout, once the vector of padding has changed,"
     expect_close(results[1], results[0], what, tolerance=_FLOAT32)
+
+
+def _check_dropped_once(cls: Callable) -> None:
+    """With blocks that add nothing and a score for each feature, what was dropped is equal in a row."""
+    module, state = _build(cls, (7, 40, 40, 1, 2, 5), dropout=0.5)
+    silent = {name: torch.zeros_like(state[name]) for name in state if name.startswith(("blocks.", "positions."))}
+    norm = {"norm.weight": torch.ones(40), "norm.bias": torch.zeros(40)}
+    set_weights(module, silent | norm | {"classes.weight": torch.eye(40), "classes.bias": torch.zeros(40)})
+    y = call(module.train(), torch.full((40, 1), 2))
+    share = ((y - y.mode(-1, keepdim=True).values).abs() < 1e-9).double().mean().item()
+    told = {"asked": "dropout 0.5, while training", "expected": "about 0.5", "got": round(share, 2)}
+    expect(share < 0.6, m.TransformerClassifier.MORE_DROPOUT, "the share of a word's vector that is dropped", **told)
 
 
 def _check_classifier_gradients(cls: Callable) -> None:

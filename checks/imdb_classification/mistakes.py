@@ -67,7 +67,7 @@ class TransformerClassifier(Mistake):
     POST_NORM = "the blocks are post-norm: pass norm_first=True"
     BLOCKS_UNUSED = "the blocks are not used"
     FIRST_BLOCK_ONLY = "only the first block is used: each one reads what the one before returned"
-    MORE_DROPOUT = "a dropout too many comes before `classes`: only `positions` and the blocks have one"
+    MORE_DROPOUT = "there is a dropout too many: `positions` and the blocks drop by themselves, and nothing else does"
     NO_DROPOUT = "`dropout` has no effect: pass it to `positions` and to the blocks"
     NO_DROPOUT_ON_POSITIONS = "`dropout` is not passed to `positions`"
     NO_DROPOUT_IN_BLOCKS = "`dropout` is not passed to the blocks"
