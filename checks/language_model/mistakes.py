@@ -174,6 +174,7 @@ class sample_next(Mistake):
     CROSSING = "the token with which the sum crosses `top_p` is left out: it stays"
     LEAST_LIKELY = "the likeliest token is left out: sort from the likeliest down, and keep the first ones"
     WARM = "`top_p` reads the probabilities from before the temperature: divide first"
+    UNSORTED = "the sum for `top_p` runs over the tokens as they stand: sort them first, from the likeliest down"
     UNORDERED = "what `top_k` or `top_p` leaves stays in sorted order: put it back into the order of the tokens"
     P_OF_ALL = "`top_p` reads the probabilities of all tokens: it reads what `top_k` has left, made to sum to 1 again"
     FIRST_ROW = "the first row's scores are used for all rows"
