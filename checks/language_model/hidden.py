@@ -1161,9 +1161,10 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
     model = place(_make_toy, beside=function)(table, batch * len(right[0]))
     with unchanged(prompt=prompt):
         tokens = call(function, model, prompt, length, eos_id=eos_id, temperature=0)
+    begun = (lambda row: eos_id not in row, lambda row: row[-1] != eos_id)  # an end anywhere, or as the newest token
     wrong = {
         m.generate.NO_CACHES: lambda: torch.tensor(written(see=lambda t: t if len(t) == n else t[-1:])),
-        m.generate.EOS_IN_PROMPT: lambda: torch.tensor(written(begun=lambda row: eos_id not in row)),
+        m.generate.EOS_IN_PROMPT: lambda: nearest(tokens, *(torch.tensor(written(begun=one)) for one in begun)),
     }
     if eos_id == 0:
         wrong[m.generate.EOS_OF_0] = lambda: without_end(tokens)
