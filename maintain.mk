@@ -39,7 +39,7 @@ format:
 test:
 	$(call set_up,book test)
 	$(lint)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -rs $(EVERYTHING)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup -rs --durations 30 $(EVERYTHING)
 
 # Of much that is alike `make test` takes a part; this is for a release, or a change of the engine.
 test-all: EVERYTHING := --everything
