@@ -292,6 +292,7 @@ def _check_many(function: Callable) -> None:
     inputs, chosen = expect_two(call(function, tokens, 2, vocab, [0, 1, 2], share))
     expect(len(chosen.unique(dim=0)) == len(chosen), known.SAME_PLACES, "two rows of many")
     inputs, chosen = expect_two(call(function, tokens, 2, vocab, [0, 1, 2], 1.0))
+    expect(chosen.all(), known.SHARE, asked="a share of 1")
     expect((inputs == 2).any(), known.NEVER_MASK)
     expect(not (inputs == 2).all(), known.ALWAYS_MASK)
     expect(len((inputs == 2).unique(dim=0)) == len(inputs), known.FATES_TOGETHER, "two rows of many")
