@@ -164,6 +164,7 @@ class Seq2Seq(Mistake):
     MASK_BY_NUMBER = "the mask is made of token numbers: padding is what lies behind `lengths`"
     MASK_TOO_LONG = "the mask is off by one: it lets the first position of the padding through"
     MASK_TOO_SHORT = "the mask is off by one: it misses the last real token"
+    MASK_SHORTER_THAN_SOURCE = "the mask is only as long as the longest sentence: make it as long as the source"
     FIRST_MASK = "the mask of one sentence is used for all"
     STACKED_FIRST = "the logits come as (n - 1, B, vocab_size): stack them along dimension 1"
     STACKED_LAST = "the logits come as (B, vocab_size, n - 1): stack them along dimension 1"

@@ -338,15 +338,16 @@ def _expect_logits(logits: Tensor, state: Tensor, new: Tensor, own: Tensor, outp
 
 
 def make_watch():
-    """What notes the shapes of the tokens that a decoder is fed."""
+    """What notes the shapes of the tokens and of the masks that a decoder is given."""
 
     class Watch(nn.Module):
         def __init__(self):
             super().__init__()
-            self.shapes = []
+            self.shapes, self.masks = [], []
 
-        def forward(self, token):
+        def forward(self, token, mask):
             self.shapes.append(list(token.shape))
+            self.masks.append(list(mask.shape))
             return token
 
     return Watch()
@@ -369,9 +370,9 @@ def make_counting_parts(watch):
             self.watch = watch
 
         def forward(self, token, hidden, encoder_outputs, mask):
-            hidden = hidden + 1
+            hidden, token = hidden + 1, self.watch(token, mask)
             seen = (encoder_outputs * mask.unsqueeze(-1)).sum(dim=1)
-            scores = 1000.0 * torch.eye(6)[(self.watch(token) + 1) % 6]
+            scores = 1000.0 * torch.eye(6)[(token + 1) % 6]
             return torch.cat([scores, seen, hidden], dim=-1), hidden, mask
 
     return Encoder(), Decoder()
@@ -392,6 +393,8 @@ def _write_both(write: Callable[[float], Any], watch: Any) -> tuple[Any, Any]:
     for shape in map(tuple, watch.shapes):
         told = {"expected": "of shape (2,)", "got": f"shape {shape}"}
         expect(shape == (2,), _FED.get(shape, m.Seq2Seq.OTHER_TOKENS), "what the decoder was fed", **told)
+    short = {"expected": "of shape (2, 4)", "got": "shape (2, 3)"}
+    expect((2, 3) not in map(tuple, watch.masks), m.Seq2Seq.MASK_SHORTER_THAN_SOURCE, "the mask", **short)
     if failure is not None:
         raise failure
     return results
@@ -431,7 +434,8 @@ def _expect_tokens(forced: Any, free: Any) -> None:
     what = "the tokens predicted for the first sentence"
     for pair, mistake in wrong:
         expect(said != pair, mistake, what, **told)
-    expect(said[0] != [[4, 2, 5], [3, 5, 2]], m.Seq2Seq.FED_THE_ANSWER, what, **told)
+    copied = [[4, 2, 5], [3, 5, 2]], [[1, 2, 5], [1, 5, 2]]  # at every step, and at every step after the first
+    expect(said[0] not in copied, m.Seq2Seq.FED_THE_ANSWER, what, **told)
     expect(said[0] != [[1, 1, 4], [1, 1, 3]], m.Seq2Seq.LATE, what, **told)
     expect(said[0] == _TRUE, Unexplained.VALUES, what, **told)
 
