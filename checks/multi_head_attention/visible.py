@@ -140,24 +140,21 @@ _NARROW_SHAPES = {"Wq.weight": (4, 4), "Wk.weight": (4, 4), "Wv.weight": (4, 4),
 
 
 @contextmanager
-def _maps_fit(asked: str) -> Iterator[None]:
-    """Of 8 features in 2 heads, or of 4: say which map was given features of another number than it takes."""
+def _maps_fit(asked: str, dim: int) -> Iterator[None]:
+    """Of so many features in 2 heads: say which map was given features of another number than it takes."""
+    size = dim // 2
+    misfits = {
+        f"x{dim} and {size}x{size}": m.Attention.SLICE_MAP_OF_ALL,
+        f"x{size} and {dim}x{dim}": m.Attention.FULL_MAP_OF_A_SLICE,
+    }
     try:
         yield
     except Complaint as error:
         got = str(error.finding.got)
-        for sizes, mistake in _MISFITS.items():
+        for sizes, mistake in misfits.items():
             if sizes in got:
-                complain(mistake, "the call", asked=asked, got=got)
+                complain(mistake, "the call", asked=f"{asked}, for 2 heads", got=got)
         raise
-
-
-_MISFITS = {
-    "x8 and 4x4": m.Attention.SLICE_MAP_OF_ALL,
-    "x4 and 2x2": m.Attention.SLICE_MAP_OF_ALL,
-    "x4 and 8x8": m.Attention.FULL_MAP_OF_A_SLICE,
-    "x2 and 4x4": m.Attention.FULL_MAP_OF_A_SLICE,
-}
 
 
 def _unchanging(shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
@@ -178,7 +175,7 @@ def NarrowSelfAttention_values(NarrowSelfAttention: Callable) -> None:
     expect_parameters(module, _NARROW_SHAPES, {"WO": m.Attention.WO_OF_ALL, "W": m.Attention.MAPS_OF_A_SLICE})
     set_weights(module, _doubling(_NARROW_SHAPES), torch.float32)
     x = _X.clone()
-    with unchanged(x=x), _maps_fit("x (1, 3, 8), for 2 heads"):
+    with unchanged(x=x), _maps_fit("x (1, 3, 8)", 8):
         value = call(module, x)
     expect_close(value, _NARROW_RIGHT(), "the output by hand", _NARROW_MISTAKES, torch.float32, 1e-4)
 
@@ -214,7 +211,7 @@ def _expect_masks(attend: Callable[..., Any]) -> None:
     }
     mistakes |= {mistake: _by_item_and_head(values) for mistake, values in _MASK_MISTAKES.items()}
     name, asked = "the output where position 2 is padding in item 0,", "x (2, 3, 4) and mask (2, 1, 3)"
-    with _maps_fit(f"{asked}, for 2 heads"):
+    with _maps_fit(asked, 4):
         value = call(attend, _PADDING.clone(), 2)
     expect_tensor(value, (2, 3, 4), name=name, asked=asked)
     looks = torch.allclose(value[0], torch.tensor(7.0))
@@ -331,7 +328,7 @@ def MultiHeadAttention_values(MultiHeadAttention: Callable) -> None:
     module = call(MultiHeadAttention, 8, 2).eval()
     expect_parameters(module, wide_shapes(8), {"W": m.Attention.MAPS_OF_ALL})
     asked = "queries (3, 5, 8), keys (3, 4, 8) and values (3, 4, 8)"
-    with _maps_fit(f"{asked}, for 2 heads"):
+    with _maps_fit(asked, 8):
         results = call(module, torch.randn(3, 5, 8), torch.randn(3, 4, 8), torch.randn(3, 4, 8))
     output, weights = two(results)
     expect_tensor(weights, name="the second result, the weights,", asked=asked)
@@ -368,11 +365,11 @@ def MultiHeadAttention_masks(MultiHeadAttention: Callable) -> None:
 @visible("dropout acts in training only, and never on the weights returned", graded="other cases, gradients and dtypes")
 def MultiHeadAttention_dropout(MultiHeadAttention: Callable) -> None:
     """Training against evaluation."""
-    expect_no_dropout(MultiHeadAttention)
+    with _maps_fit("three inputs (3, 6, 8)", 8):
+        expect_no_dropout(MultiHeadAttention)
     module = call(MultiHeadAttention, 8, 2, dropout=0.5)
     x = torch.randn(3, 6, 8)
-    with _maps_fit("three inputs (3, 6, 8), for 2 heads"):
-        expect_same_in_eval(module, [x, x, x], "the module with dropout=0.5")
+    expect_same_in_eval(module, [x, x, x], "the module with dropout=0.5")
     _, whole = two(call(module, x, x, x))
     module.train()
     dropped, weights = two(call(module, x, x, x))
