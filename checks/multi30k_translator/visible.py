@@ -248,6 +248,7 @@ def beam_step(function: Callable) -> None:
         known.MULTIPLIED: (1, [7.824, 6.438]),
         known.WORST: (1, [5.912, 5.219]),
         known.ANY_TOKEN: (0, [-0.5, -0.5]),
+        known.GOES_ON: (0, [-0.5, -0.8567]),  # its `eos_id` is free, but other tokens are not forbidden
     }
     right = _step(best, [[1, 0], [0, 0]], [[3, 0], [0, 1]])
     expect_step(value, sums, right(), "the example of the text", wrong, of_one_sentence)
