@@ -1214,6 +1214,7 @@ _FIXED_WORDS: list[tuple[_Words, int]] = [
         {"ab": 20, "cd": 4, "cdg": 4, "ef": 1, "efh": 1, "efi": 1},
         1,
     ),  # another pair if a word counts once, or five times
+    ({"bbbbb": 2, "ab": 5, "cd": 3}, 2),  # places that overlap count, too
     ({"aaaa": 2, "aab": 3, "baa": 1}, 9),
     ({"ab": 1, "ba": 1, "abba": 1}, 20),
     ({"abab": 2, "cab": 3, "cabab": 1, "ca": 5}, 20),
