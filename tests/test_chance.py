@@ -109,8 +109,15 @@ def bootstrap_more_samples() -> float:
     return found
 
 
+def classifier_drops_once() -> float:
+    """Six in ten features of a row of words, or more, dropped at a half."""
+    entries = classification.DROPPED_ONCE**2
+    return binom.sf(math.ceil(0.6 * entries) - 1, entries, 0.5)
+
+
 BOUNDS = [
     dropped_singly,
+    classifier_drops_once,
     block_drops_whole_positions,
     attention_drops_alike,
     dropped_alike_twice,

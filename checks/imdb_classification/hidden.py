@@ -301,13 +301,20 @@ def _check_classifier_dropout(cls: Callable) -> None:
     expect_close(results[1], results[0], what, tolerance=_FLOAT32)
 
 
+DROPPED_ONCE = 40  # as many texts of one word, of as many features
+
+
 def _check_dropped_once(cls: Callable) -> None:
-    """With blocks that add nothing and a score for each feature, what was dropped is equal in a row."""
-    module, state = _build(cls, (7, 40, 40, 1, 2, 5), dropout=0.5)
+    """With blocks that add nothing and a score for each feature, what was dropped is equal in a row.
+
+    Chance fails a right answer in fewer than one of 10¹⁴ runs (tests/test_chance.py).
+    """
+    dim = DROPPED_ONCE
+    module, state = _build(cls, (7, dim, dim, 1, 2, 5), dropout=0.5)
     silent = {name: torch.zeros_like(state[name]) for name in state if name.startswith(("blocks.", "positions."))}
-    norm = {"norm.weight": torch.ones(40), "norm.bias": torch.zeros(40)}
-    set_weights(module, silent | norm | {"classes.weight": torch.eye(40), "classes.bias": torch.zeros(40)})
-    y = call(module.train(), torch.full((40, 1), 2))
+    norm = {"norm.weight": torch.ones(dim), "norm.bias": torch.zeros(dim)}
+    set_weights(module, silent | norm | {"classes.weight": torch.eye(dim), "classes.bias": torch.zeros(dim)})
+    y = call(module.train(), torch.full((dim, 1), 2))
     share = ((y - y.mode(-1, keepdim=True).values).abs() < 1e-9).double().mean().item()
     told = {"asked": "dropout 0.5, while training", "expected": "about 0.5", "got": round(share, 2)}
     expect(share < 0.6, m.TransformerClassifier.MORE_DROPOUT, "the share of a word's vector that is dropped", **told)
