@@ -6,6 +6,7 @@ serves both. Where the two differ, the difference is made here.
 
 import inspect
 import math
+import re
 import secrets
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -290,6 +291,24 @@ def naming(mistake: Mistake) -> Iterator[None]:
     except Complaint as complaint:
         finding = replace(complaint.finding, mistake=mistake.id, says=mistake.says)
         raise Complaint(finding, complaint.expected, complaint.got) from complaint
+
+
+@contextmanager
+def explaining(asked: str, signs: Mapping[str, Mistake]) -> Iterator[None]:
+    """Give the mistake behind an error that is raised inside, where its text tells more than it does elsewhere.
+
+    Args:
+        asked: for which arguments the call is made.
+        signs: patterns of `re`, each with the mistake behind an error in which it is found; the first one counts.
+    """
+    try:
+        yield
+    except Complaint as complaint:
+        got = str(complaint.finding.got)
+        for sign, mistake in signs.items():
+            if re.search(sign, got):
+                complain(mistake, "the call", asked=asked, got=got)
+        raise
 
 
 def _share_memory(one: Tensor, other: Tensor) -> bool:

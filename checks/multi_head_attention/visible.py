@@ -1,7 +1,7 @@
 """The visible checks of chapter 04."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ from autograder.checks import (
     expect_raises,
     expect_same_in_eval,
     expect_tensor,
+    explaining,
     place,
     set_weights,
     unchanged,
@@ -139,22 +140,14 @@ _NARROW_MISTAKES: dict[Mistake, Callable[[], Tensor]] = {
 _NARROW_SHAPES = {"Wq.weight": (4, 4), "Wk.weight": (4, 4), "Wv.weight": (4, 4), "WO.weight": (8, 8), "WO.bias": (8,)}
 
 
-@contextmanager
-def _maps_fit(asked: str, dim: int) -> Iterator[None]:
+def _maps_fit(asked: str, dim: int) -> AbstractContextManager[None]:
     """Of so many features in 2 heads: say which map was given features of another number than it takes."""
     size = dim // 2
-    misfits = {
+    misfits: dict[str, Mistake] = {
         f"x{dim} and {size}x{size}": m.Attention.SLICE_MAP_OF_ALL,
         f"x{size} and {dim}x{dim}": m.Attention.FULL_MAP_OF_A_SLICE,
     }
-    try:
-        yield
-    except Complaint as error:
-        got = str(error.finding.got)
-        for sizes, mistake in misfits.items():
-            if sizes in got:
-                complain(mistake, "the call", asked=f"{asked}, for 2 heads", got=got)
-        raise
+    return explaining(f"{asked}, for 2 heads", misfits)
 
 
 def _unchanging(shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:

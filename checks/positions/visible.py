@@ -1,7 +1,6 @@
 """The visible checks of chapter 05."""
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from autograder.checks import (
     expect_close,
     expect_raises,
     expect_tensor,
+    explaining,
     place,
     unchanged,
 )
@@ -154,13 +154,9 @@ def _beside_mistakes(x: Tensor, table: Tensor) -> _Mistakes:
 
 def _joined(module: Any, x: Tensor) -> Tensor:
     """The result for two sequences of three positions; where two rows meet them, the mistake behind it."""
-    try:
+    met: dict[str, Mistake] = {r"\(3\) must match .*\(2\) at non-singleton dimension 1": m.Positions.ROW_PER_SEQUENCE}
+    with explaining("two sequences of three positions", met):
         return call(module, x)
-    except Complaint as error:
-        got = str(error.finding.got)
-        if re.search(r"\(3\) must match .*\(2\) at non-singleton dimension 1", got):
-            complain(m.Positions.ROW_PER_SEQUENCE, "the call", asked="two sequences of three positions", got=got)
-        raise
 
 
 def _expect_joined(make: Callable, table_of: Callable[[Any], Tensor]) -> None:
@@ -251,16 +247,13 @@ def _near_mistakes(w: Tensor, near: Tensor) -> _Mistakes:
 
 def _looked_up(module: Any, distances: Tensor, no_row: Mistake) -> Tensor:
     """The rows of distances; where one is asked for that is not there, the mistake behind it."""
-    try:
+    asked = f"distances {', '.join(map(str, distances.flatten().tolist()))}"
+    signs = {
+        "tuple index out of range|Dimension out of range": m.Positions.SEQUENCES_ONLY,
+        "index.* out of (range|bounds)|Class values": no_row,
+    }
+    with explaining(asked, signs):
         return call(module, distances)
-    except Complaint as error:
-        got = str(error.finding.got)
-        told = {"asked": f"distances {', '.join(map(str, distances.flatten().tolist()))}", "got": got}
-        if re.search(r"tuple index out of range|Dimension out of range", got):
-            complain(m.Positions.SEQUENCES_ONLY, "the call", **told)
-        if re.search(r"index.* out of (range|bounds)|Class values", got):
-            complain(no_row, "the call", **told)
-        raise
 
 
 @visible(

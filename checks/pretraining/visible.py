@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from autograder.checks import (
     Common,
-    Complaint,
     Mistake,
     Unexplained,
     call,
@@ -18,6 +17,7 @@ from autograder.checks import (
     expect_parameters,
     expect_raises,
     expect_tensor,
+    explaining,
     given,
     named_parameters,
     place,
@@ -260,13 +260,8 @@ def expect_groups(
     depth, known = sizes[0], m.layer_rates
     asked = f"a body of {depth} {'blocks' if depth > 1 else 'block'}, rate={rate:g} and decay={decay:g}"
     model = place(make_layered, beside=function)(*sizes)
-    try:
+    with explaining(asked, {"must match the size of tensor|more than one value is ambiguous": known.COMPARED}):
         groups = call(place(named_groups, beside=function), function, model, rate, decay)
-    except Complaint as error:
-        got = str(error.finding.got)
-        compared = "must match the size of tensor" in got or "more than one value is ambiguous" in got
-        expect(not compared, known.COMPARED, "the call", asked=asked, got=got)
-        raise
     expect(groups is not None, known.NO_GROUPS, asked=asked)
     got: dict[str, float] = {}
     for lr, names in groups:

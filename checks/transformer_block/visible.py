@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from autograder.checks import (
     Common,
-    Complaint,
     Mistake,
     call,
     complain,
@@ -17,6 +16,7 @@ from autograder.checks import (
     expect_close,
     expect_parameters,
     expect_tensor,
+    explaining,
     named_parameters,
     place,
     unchanged,
@@ -61,12 +61,8 @@ def LayerNorm(cls: Callable) -> None:
     x = torch.tensor(
         [[FEATURES, [3] * 8, [0, 8] * 4], [[1, 2, 3, 4, 5, 6, 7, 8], [9, 1] * 4, [0, 0, 0, 7, 1, 1, 1, 1]]]
     )
-    try:
+    with explaining("x (2, 3, 8)", {"must match the size of tensor": m.LayerNorm.KEEPDIM}):
         y = _result(norm, x)
-    except Complaint as error:
-        forgotten = "must match the size of tensor" in error.finding.got
-        expect(not forgotten, m.LayerNorm.KEEPDIM, "the call", asked="x (2, 3, 8)", got=error.finding.got)
-        raise
     expect(not y.isnan().any(), m.LayerNorm.NO_EPS, "the result has NaN in it")
     right = F.layer_norm(x, (8,))
     over: dict[Mistake, tuple[int, ...]] = {
