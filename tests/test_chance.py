@@ -110,9 +110,9 @@ def bootstrap_more_samples() -> float:
 
 
 def classifier_drops_once() -> float:
-    """Six in ten features of a row of words, or more, dropped at a half."""
+    """The share of the features that may no longer be dropped, or more, dropped at a half."""
     entries = classification.DROPPED_ONCE**2
-    return binom.sf(math.ceil(0.6 * entries) - 1, entries, 0.5)
+    return binom.sf(math.ceil(classification.MOST_DROPPED * entries) - 1, entries, 0.5)
 
 
 BOUNDS = [
