@@ -525,10 +525,10 @@ class CallRecorder(TorchFunctionMode):
         for tensor in stays:
             self._origins[tensor] = origins | {len(self.calls)}
         whole = isinstance(result, Tensor) and result.dim() > 0
-        if not stays and (name in _LEAVES or (isinstance(result, Tensor) and not whole)):
-            self._left |= origins
-        elif not stays and whole:
+        if not stays and whole and name not in _LEAVES:
             self._stuck |= origins
+        elif not stays and (isinstance(result, Tensor) or name in _LEAVES):
+            self._left |= origins
         self.calls.append(f"{name}@{result.device.type}" if whole else name)
 
     def noted(self) -> list[str]:

@@ -199,7 +199,8 @@ LEFT_THERE = {
     "returned": lambda x: torch.ones(2, 3),
     "looked up": lambda x: torch.eye(3)[x.long()],
     "one moved, another returned": lambda x: (x + torch.ones(3).to(x.device), torch.zeros(2))[1],
-    "moved after it was looked up": lambda x: (torch.eye(3)[x.long()], torch.eye(3).to(x))[0],
+    "looked up, and another moved": lambda x: (torch.eye(3)[x.long()], torch.eye(3).to(x))[0],
+    "met, then moved": lambda x: (lambda places: (x.gather(1, places), places.to(x))[0])(torch.arange(6).view(2, 3)),
 }
 
 
