@@ -42,9 +42,13 @@ class Attention(Mistake):
         "a map of all features is given those of one head only: WO comes after the merge, and in wide heads the other "
         "maps come before the split"
     )
+    SIZES_EXCHANGED = (
+        "the number of heads and the features of one are exchanged: `split_heads` wants to know how many heads"
+    )
+    WEIGHTS_AS_OUTPUT = "the weights are used as the output: `scaled_dot_product_attention` returns them second"
     BY_ALL_FEATURES = "the scores are divided by √dim: in a head, a dot product has fewer terms than that"
     BY_LENGTH = "the scores are divided by the root of the sequence length: it is the features that count"
-    BY_NO_ROOT = "the scores are divided by the number of a head's features, not by its root"
+    BY_NO_ROOT = "the scores are divided by the number of a head's features, or twice by its root, not once by its root"
     NOT_SCALED = "the scores are not scaled"
     INTERLEAVED = "the heads are interleaved: a head is a block of consecutive features"
     MIXED_UP = "positions and heads are mixed up on the way in: `split_heads` keeps them apart"
@@ -69,17 +73,29 @@ class Attention(Mistake):
     KEYS_AND_VALUES_SWAPPED = "keys and values are swapped: Wk belongs to the keys, Wv to the values"
     KEYS_BY_WQ = "Wq is used for the keys too"
     VALUES_BY_WK = "Wk is used for the values too"
-    KEYS_AS_VALUES = "the keys are used as values: they are the third argument"
-    VALUES_AS_KEYS = "the values are used as keys: they are the second argument"
+    KEYS_AS_VALUES = "the keys are used as values: values are the third argument"
+    VALUES_AS_KEYS = "the values are used as keys: keys are the second argument"
+    NOT_AS_QUERIES = "the keys or the values are used as queries: queries are the first argument"
+    QUERIES_AS_KEYS = (
+        "the weights have a column for each query, not for each key: the queries are used as keys, or the two are "
+        "swapped"
+    )
+    QUERIES_AS_VALUES = "the queries are used as values: values are the third argument"
     QUERIES_ONLY = "the queries are used as keys and values too: there are three arguments"
     ONE_RESULT = "not two things are returned, the output and the weights"
     WEIGHTS_FIRST = "the weights come before the output: the output is the first of the two"
+    WEIGHTS_TRANSPOSED = "the weights returned are transposed: row i belongs to query i"
     WEIGHTS_AVERAGED = "the weights returned are averaged over the heads: those of each head are asked for"
     WEIGHTS_OF_ONE = "the weights returned are those of one head only"
     WEIGHTS_FOLDED = "batch and heads are one dimension in the weights returned: four are asked for, `(B, h, n, m)`"
     MASK_IGNORED = "the mask has no effect: it is ignored, or the scores are set to 0, and exp(0) is 1"
-    MASK_TURNED = "the mask has the wrong sign: True means that attention is allowed"
-    MASK_LINED_UP = "a mask of three dimensions lines up its batch with the heads: it lacks a dimension for them"
+    MASK_TURNED = (
+        "the mask has the wrong sign, so that what is blocked gets all attention: True means allowed, and the scores "
+        "where it is False become very negative"
+    )
+    MASK_LINED_UP = (
+        "a mask of three dimensions lines up its batch with the heads: it needs a dimension for them behind its batch"
+    )
     MASK_OF_TWO = "a mask of two dimensions does not go in: only one with a batch lacks a dimension for the heads"
     MASK_OF_FOUR = "a mask of four dimensions does not go in: it has one for the heads already"
     MASK_IN_HEAD_0 = "the mask is applied in head 0 only: it holds for every head"
@@ -90,12 +106,13 @@ class Attention(Mistake):
         "the mask is applied after the softmax, and the rows are divided by their sums: a blocked key with a large "
         "score has taken all the weight by then"
     )
-    MASK_ADDED = "the mask is added to the scores as 0 and 1, which blocks nothing"
+    MASK_ADDED = "the mask moves scores by no more than 1, as if it were added to them as 0 and 1: this blocks nothing"
     MASK_TRANSPOSED = "the mask is transposed: mask[i, j] says whether output i may look at position j"
     EMPTY_ROW = "a row that may look at nothing looks at everything equally: its weights should be 0"
     NO_DROPOUT = "no weight is dropped in training"
     WEIGHTS_DROPPED = "the weights returned are those after dropout: they are asked for as they were before"
     DROPOUT_ELSEWHERE = "dropout acts on the output, the values or the features, not on the weights"
+    DROPOUT_EARLY = "dropout acts before the softmax, on the scores or on what they are made of, not on the weights"
     DROPOUT_MISPLACED = (
         "the weights that dropout leaves are not scaled up as `dropout` says: it belongs after the softmax, once"
     )
