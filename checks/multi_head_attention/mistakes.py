@@ -128,12 +128,12 @@ class copy_into_torch(Mistake):
     HEADS = "the copy has another number of heads"
     DROPOUT = "the copy has another dropout than the original"
     NO_BIAS = "the copy has no biases: ours has them, and torch's has them by default"
-    ORDER = "the three maps are in the wrong order: first the queries, then the keys, then the values"
+    ORDER = "a map is in the place of another: first come the queries, then the keys, then the values"
     TRANSPOSED = "a weight is transposed: both of torch's classes store it the same way round"
     NOT_COPIED = "the copy has other numbers than the original there: was this part copied?"
     ORIGINAL_CHANGED = "copying changes the original: copy from ours into torch's, not the other way"
     SHARED = "the copy shares memory with the original: when one learns, the other changes"
-    FROZEN = "the copy does not learn any more"
+    FROZEN = "the copy, or the original, does not learn any more"
     MODE = "the copy is not in the original's mode, training or eval, or the original's mode was changed"
 
 
@@ -152,7 +152,7 @@ class count_parameters(Mistake):
     FROZEN = "frozen parameters are not counted: they count too"
     TWICE = "a parameter that stands in two places is counted twice"
     BUFFERS = "buffers are counted: they are no parameters"
-    THAWED = "counting changes what is frozen: leave the module as it is"
+    CHANGED = "counting changes what is frozen, or the mode: leave the module as it is"
 
 
 breaks(Rule.UNCHANGED, copy_into_torch.ORIGINAL_CHANGED, copy_into_torch.SHARED)
