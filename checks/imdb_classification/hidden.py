@@ -75,7 +75,8 @@ def check_masked_mean(function: Callable) -> None:
         cases.append({"x": randn(batch, n, dim), "mask": some})
     expect_matches(function, _mean, cases, name="the mean", gradients=False)
     expect_gradients(function, _mean, cases[0])
-    expect_tensor(call(function, randn(2, 3, 4).half(), square[:2]), (2, 4), torch.float16, "the mean")
+    some = torch.tensor([[True, False, True], [False] * 3])
+    expect_tensor(call(function, randn(2, 3, 4).half(), some), (2, 4), torch.float16, "the mean")
     x = randn(2, 3, 4).requires_grad_()
     with torch.enable_grad():
         y = call(function, x, torch.tensor([[True, True, False], [False] * 3]))
@@ -114,6 +115,7 @@ def _parameter_shapes(
 
 
 _HINTS = {
+    "feed_forward": Common.PARAMETER_SHAPE,  # attention, which comes before, is there
     "blocks.": m.TransformerClassifier.BLOCKS,
     "positions": m.TransformerClassifier.POSITIONS,
     "classes": m.TransformerClassifier.CLASSES,
@@ -402,7 +404,7 @@ def check_metric(cls: Callable) -> None:
         metric, values, counts = call(cls), [], []
         for _ in range(4):
             value, count = random.uniform(-3, 3), random.randint(2, 9) if with_count else 1
-            value = value if values else -1 - abs(value)  # one of them is below 0
+            value = values[1] if len(values) == 3 else value if values else -1 - abs(value)  # one below 0, two equal
             metric.add(value, count) if with_count else metric.add(value)
             values.append(value)
             counts.append(count)
@@ -419,7 +421,7 @@ def check_metric(cls: Callable) -> None:
     expect_number(mean, mean, "the mean")  # a number
     expect_number(mean / size, right / size, f"the mean after {len(values)} values, as a share of their size")
     zero = call(cls)
-    zero.add(0.0, 3)
+    call(zero.add, 0.0, 3)
     try:
         mean = zero.avg()
     except ValueError:
@@ -725,7 +727,13 @@ def _check_single_draws(function: Callable) -> None:
     once = [_call_bootstrap(function, a, b, 1, seed) for seed in range(10)]
     if any(math.isnan(end) for result in once for end in result):
         return  # a standard error of one draw: the check of both ends says so
-    expect(all(low == high for _, low, high in once), m.paired_bootstrap.SAMPLES_IGNORED)
+    for number, (difference, low, high) in enumerate(once):
+        if low != high:
+            ignored = once[0] != once[1] and once[number] == _call_bootstrap(function, a, b, 50, number)
+            mistake = m.paired_bootstrap.SAMPLES_IGNORED if ignored else Unexplained.VALUES
+            complain(mistake, "both ends, of one sample,", expected="equal", got=f"{low:.4f} and {high:.4f}")
+        mean = float((a.double() - b.double()).mean())
+        expect_number(difference, mean, "the difference", otherwise=m.paired_bootstrap.MEAN_OF_DRAWS)
     for samples in (1, int(randint(60, 120, ()))):
 
         def run(generator: torch.Generator | None, samples: int = samples) -> list[tuple[float, float, float]]:

@@ -67,7 +67,7 @@ def masked_mean(masked_mean: Callable) -> None:
 
 @visible(
     "the names of its parts, a mean and a log-softmax by hand, and that padding changes nothing",
-    graded="other cases, sizes of 1, inputs unchanged, dtypes, devices, parameters, dropout and errors",
+    graded="other cases, sizes of 1, inputs unchanged, dtypes, devices, dropout and errors",
 )
 def TransformerClassifier(TransformerClassifier: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
@@ -75,8 +75,23 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     weights = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
     for part in ("embedding", "positions", "blocks.0", "blocks.1", "norm", "classes"):
         there = any(name.startswith(part + ".") for name in weights)
-        mistake = m.TransformerClassifier.BLOCKS if "blocks" in part else m.TransformerClassifier.PART_MISSING
+        renamed = any(".attention." in name and not name.startswith("blocks.") for name in weights)
+        blocks = "blocks" in part and not renamed
+        mistake = m.TransformerClassifier.BLOCKS if blocks else m.TransformerClassifier.PART_MISSING
         expect(there, mistake, f"no weight belongs to `{part}`")
+    # Pairwise different sizes, as each other size has its own message.
+    made = call(TransformerClassifier, 7, 3, dim=4, heads=2, depth=2, max_len=5).state_dict()
+    shapes = {
+        "embedding.weight": ((7, 4), Common.PARAMETER_SHAPE),
+        "positions.weight": ((5, 4), m.TransformerClassifier.POSITIONS),
+        "norm.weight": ((4,), Common.PARAMETER_SHAPE),
+        "classes.weight": ((3, 4), m.TransformerClassifier.CLASSES),
+        "classes.bias": ((3,), m.TransformerClassifier.CLASSES),
+    }
+    for name, (shape, mistake) in shapes.items():
+        got = tuple(made[name].shape) if name in made else None
+        told = {"expected": f"of shape {shape}", "got": "none" if got is None else f"shape {got}"}
+        expect(got == shape, mistake, f"for 7 tokens, 3 classes, dim=4 and max_len=5 `{name}`", **told)
     # With these weights blocks and positions add nothing, `norm` makes each word's vector (1, -1)
     # or (-1, 1); class 0 scores 1.5 times the second number and 0.25, class 1 1.5 times the first.
     table = torch.tensor([[2.0, -2], [9, -9], [4, -4], [-3, 3], [-5, 5], [0, 0]])
@@ -87,14 +102,14 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
     weights |= {"classes.weight": torch.tensor([[0, 1.5], [1.5, 0]]), "classes.bias": bias}
     model.load_state_dict(weights, strict=False)  # it may hold them under further names
     model.eval()
-    y = call(model, torch.tensor([[3, 2, 4, 1], [0, 2, 2, 3], [3, 2, 2, 2]]))  # 1 is padding
-    what = "the result for three sequences"
+    y = call(model, torch.tensor([[3, 2, 4, 1], [0, 2, 2, 3], [3, 2, 2, 2], [4, 4, 4, 4]]))  # 1 is padding
+    what = "the result for four sequences"
     expect_tensor(y, name=what)
-    shape = {"expected": "of shape (B, num_classes) = (3, 2)", "got": f"shape {tuple(y.shape)}"}
+    shape = {"expected": "of shape (B, num_classes) = (4, 2)", "got": f"shape {tuple(y.shape)}"}
     expect(y.dim() != 3, m.TransformerClassifier.NO_MEAN, what, **shape)
-    expect_tensor(y, (3, 2), name=what)
+    expect_tensor(y, (4, 2), name=what)
     expect(y.requires_grad, Common.CUT_OFF)
-    means = torch.tensor([-1 / 3, 1 / 2, 1 / 2])
+    means = torch.tensor([-1 / 3, 1 / 2, 1 / 2, -1])
     scores = 1.5 * torch.stack([-means, means], dim=-1) + bias
     wrong = {
         m.TransformerClassifier.SCORES: scores,
@@ -102,18 +117,18 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
         m.TransformerClassifier.OVER_BATCH: scores.log_softmax(0),
         m.TransformerClassifier.LOG_SIGMOID: F.logsigmoid(scores),
         m.TransformerClassifier.RELU: scores.relu().log_softmax(-1),
-        m.TransformerClassifier.LARGEST: (0 * scores + bias).log_softmax(-1),
+        m.TransformerClassifier.LARGEST: (torch.tensor([[1.5, 1.5]] * 3 + [[1.5, -1.5]]) + bias).log_softmax(-1),
     }
     for mistake, read in {
-        m.TransformerClassifier.MEAN_OVER_PADDING: (0, 1 / 2, 1 / 2),
-        m.TransformerClassifier.PADDING_ALONE: (1, 0, 0),
-        m.TransformerClassifier.PAD_IS_0: (0, 1 / 3, 1 / 2),
-        m.TransformerClassifier.DIVIDED_BY_N: (-1 / 4, 1 / 2, 1 / 2),
-        m.TransformerClassifier.SUM: (-1, 2, 2),
-        m.TransformerClassifier.FIRST_POSITION: (-1, 1, -1),
-        m.TransformerClassifier.LAST_POSITION: (1, -1, 1),
-        m.TransformerClassifier.NORM_UNUSED: (-4 / 3, 7 / 4, 9 / 4),
-        m.TransformerClassifier.NORM_AFTER_MEAN: (-1, 1, 1),
+        m.TransformerClassifier.MEAN_OVER_PADDING: (0, 1 / 2, 1 / 2, -1),
+        m.TransformerClassifier.PADDING_ALONE: (1, 0, 0, 0),
+        m.TransformerClassifier.PAD_IS_0: (0, 1 / 3, 1 / 2, -1),
+        m.TransformerClassifier.DIVIDED_BY_N: (-1 / 4, 1 / 2, 1 / 2, -1),
+        m.TransformerClassifier.SUM: (-1, 2, 2, -4),
+        m.TransformerClassifier.FIRST_POSITION: (-1, 1, -1, -1),
+        m.TransformerClassifier.LAST_POSITION: (1, -1, 1, -1),
+        m.TransformerClassifier.NORM_UNUSED: (-4 / 3, 7 / 4, 9 / 4, -5),
+        m.TransformerClassifier.NORM_AFTER_MEAN: (-1, 1, 1, -1),
     }.items():
         wrong[mistake] = (torch.tensor([[-1.5 * mean, 1.5 * mean] for mean in read]) + bias).log_softmax(-1)
     expect_close(y, scores.log_softmax(-1), what, given(wrong), tolerance=1e-3)
@@ -131,54 +146,71 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
         expect_close(padded, alone.detach(), what, tolerance=1e-5, otherwise=mistake)
 
 
-@visible("three right answers of five", graded="other cases, sizes of 1, large numbers and inputs unchanged")
+@visible(
+    "three right answers of five, and one of five", graded="other cases, sizes of 1, large numbers and inputs unchanged"
+)
 def accuracy(accuracy: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
-    # Each common mistake gives another share: what is largest in a column, or of all, is where it tells them apart.
+    # With two rows of labels each common mistake gives a pair of shares that no other one gives.
     counts = torch.tensor([[1.0, 4, 10, 2, 1], [6, 2, 5, 1, 4], [7, 1, 1, 1, 8], [6, 1, 5, 1, 5], [4, 3, 6, 1, 4]])
-    labels = torch.tensor([2, 0, 0, 0, 1])  # right, right, wrong, right, wrong
+    # Likeliest are 2, 0, 4, 0 and 2.
+    found = [call(accuracy, (counts / 18).log(), torch.tensor(labels)) for labels in ([2, 0, 0, 0, 1], [1, 1, 2, 4, 2])]
+    for value, right in zip(found, ("three", "one"), strict=True):
+        expect_number(value, value, f"the accuracy of {right} right among five")  # a number
     wrong = {
-        m.accuracy.COUNTED: 3,
-        m.accuracy.PERCENTAGE: 60,
-        m.accuracy.WRONG_ANSWERS: 0.4,
-        m.accuracy.OVER_EXAMPLES: 0.8,
-        m.accuracy.OF_ALL: 0.2,
-        m.accuracy.MEAN_PROBABILITY: 32 / 90,
-        m.accuracy.ZERO: 0,
-        m.accuracy.FIRST_EXAMPLE: 1,
+        m.accuracy.COUNTED: (3, 1),
+        m.accuracy.PERCENTAGE: (60, 20),
+        m.accuracy.WRONG_ANSWERS: (0.4, 0.8),
+        m.accuracy.OVER_EXAMPLES: (0.8, 0.2),
+        m.accuracy.OF_ALL: (0.2, 0.4),
+        m.accuracy.MEAN_PROBABILITY: (32 / 90, 18 / 90),
+        m.accuracy.ZERO: (0, 0),
+        m.accuracy.FIRST_EXAMPLE: (1, 0),
+        m.accuracy.ABOVE_ONE_HALF: (0.6, 0),
     }
-    value = call(accuracy, (counts / 18).log(), labels)
-    expect_number(value, 0.6, "the accuracy of three right answers among five", given(wrong))
+    seen = {"expected": "0.6 and 0.2", "got": " and ".join(f"{value:.6g}" for value in found)}
+    for mistake, shares in wrong.items():
+        made = all(abs(value - share) < 1e-5 for value, share in zip(found, shares, strict=True))
+        expect(not made, mistake, "the accuracies of three right answers among five, and of one,", **seen)
+    expect_number(found[0], 0.6, "the accuracy of three right answers among five")
+    expect_number(found[1], 0.2, "the accuracy of one right answer among five")
 
 
 @visible("a mean weighted by counts, asked for twice, and that the mean of nothing is an error", graded="other cases")
 def AccumulatingMetric(AccumulatingMetric: Callable) -> None:
     """The exercise on numbers that can be worked out by hand."""
-    metric = AccumulatingMetric()
+    empty, metric = call(AccumulatingMetric), call(AccumulatingMetric)
+    for value, count in ((1.8, 90), (1.4, 10), (1.2, 20)):
+        call(metric.add, value, count)
+    wrong = {
+        m.AccumulatingMetric.COUNT_UNUSED: 4.4 / 3,
+        m.AccumulatingMetric.SUM: 200,
+        m.AccumulatingMetric.NUMBER_OF_CALLS: 200 / 3,
+        m.AccumulatingMetric.NOT_WEIGHTED: 4.4 / 120,
+        m.AccumulatingMetric.LAST_VALUE: 1.2,
+        m.AccumulatingMetric.FADES: 1.4,
+        m.AccumulatingMetric.WHOLE_NUMBERS: 1,
+        m.AccumulatingMetric.ROUNDED: 2,
+    }
+    asked = "1.8 with count 90, 1.4 with 10 and 1.2 with 20"
+    first = call(metric.avg)
+    expect_number(first, 5 / 3, "the mean", given(wrong), asked)
+    call(metric.add, 0.26)
+    second = call(metric.avg)
+    expect_number(second, second, "the mean after `add(0.26)`")  # a number
+    default = abs(second - first) < 1e-9  # nothing is added
+    otherwise = Unexplained.NUMBER if default else m.AccumulatingMetric.SECOND_TIME
+    cut = {m.AccumulatingMetric.WHOLE_NUMBERS: 200 / 121}
+    expect_number(second, 200.26 / 121, "the mean after `add(0.26)`, of one example,", given(cut), "", otherwise)
     try:
-        empty = metric.avg()
-    except ValueError:
-        empty = ValueError
+        mean = empty.avg()
     except (ZeroDivisionError, AssertionError):
         complain(m.AccumulatingMetric.NOT_VALUE_ERROR)
-    for value, count in ((0.8, 90), (0.4, 10), (0.2, 20)):
-        metric.add(value, count)
-    wrong = {
-        m.AccumulatingMetric.COUNT_UNUSED: 1.4 / 3,
-        m.AccumulatingMetric.SUM: 80,
-        m.AccumulatingMetric.NUMBER_OF_CALLS: 80 / 3,
-        m.AccumulatingMetric.NOT_WEIGHTED: 1.4 / 120,
-        m.AccumulatingMetric.LAST_VALUE: 0.2,
-        m.AccumulatingMetric.FADES: 0.4,
-        m.AccumulatingMetric.WHOLE_NUMBERS: 0,
-        m.AccumulatingMetric.ROUNDED: 1,
-    }
-    asked = "0.8 with count 90, 0.4 with 10 and 0.2 with 20"
-    expect_number(metric.avg(), 2 / 3, "the mean", given(wrong), asked)
-    metric.add(0.26)  # one example more, with the default count
-    second = m.AccumulatingMetric.SECOND_TIME
-    expect_number(metric.avg(), 80.26 / 121, "the mean after `add(0.26)`", otherwise=second)
-    expect(empty is ValueError, m.AccumulatingMetric.NOTHING_RAISED, "the mean of nothing", got=empty)
+    except Exception:
+        expect_raises(ValueError, empty.avg, "the mean of nothing")
+        return
+    shared = m.AccumulatingMetric.SHARED if mean == second else m.AccumulatingMetric.NOTHING_RAISED
+    complain(shared, "the mean of nothing", got=mean)
 
 
 @visible("steps before, at and after the end of a warm-up of ten", graded="other cases")
@@ -252,7 +284,7 @@ def train_epoch(train_epoch: Callable) -> None:
     # A batch moves the two rows that it reads by 0.025: each row's gradient is (1/2) / 2 = 0.25.
     batches = [
         (torch.tensor([[2, 3]]), torch.tensor([1])),
-        (torch.tensor([[0, 1], [0, 1]]), torch.tensor([0, 0])),
+        (torch.tensor([[0, 1] * 3] * 2), torch.tensor([0, 0])),
     ]
     model = place(make_model_of_train_epoch, beside=train_epoch)()
     model.eval()
@@ -328,7 +360,7 @@ def evaluate(evaluate: Callable) -> None:
     # The scores are (0, 2) for the first batch and (2, 0) for the second.
     batches = [
         (torch.tensor([[0, 0]]), torch.tensor([0])),
-        (torch.tensor([[3, 3], [3, 3], [3, 3]]), torch.tensor([0, 0, 1])),
+        (torch.tensor([[3, 3, 3]] * 3), torch.tensor([0, 0, 1])),
     ]
     model = place(make_model_of_evaluate, beside=evaluate)()
     model.train()
@@ -376,6 +408,7 @@ def paired_bootstrap(paired_bootstrap: Callable) -> None:
         below = m.paired_bootstrap.MOVED
     expect(low > -1e-6, below, interval, expected="at 0 or above")
     expect(low != high, m.paired_bootstrap.NO_WIDTH, interval)
+    expect(high <= 1, m.paired_bootstrap.COUNTED, interval, expected="at 1 or below")  # no mean is above 1
     expect(high < 1, m.paired_bootstrap.OTHER_COUNT, interval)  # the same example eight times
     same = call(paired_bootstrap, b.clone(), b.clone(), generator=torch.Generator().manual_seed(0))
     apart = max(map(abs, same)) < 1e-9
