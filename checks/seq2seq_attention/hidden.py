@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from autograder.checks import (
+    Common,
     Credit,
     Unexplained,
     build,
@@ -172,7 +173,7 @@ def _expect_encoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     _, hidden = several(call(module, tokens, lengths), 2)
     expect_close(hidden, right[1], "the first state", asked="dropout 0.5, in evaluation")
 
-    module, state = build(lambda: cls(9, 1, 3, 5, 0.5), encoder_shapes(9, 1, 3, 5))
+    module, state = build(lambda: cls(9, 2, 3, 5, 0.5), encoder_shapes(9, 2, 3, 5))
     tokens, lengths = randint(0, 9, (60, 1)), torch.ones(60, dtype=torch.long)
     outputs, _ = several(call(module, tokens, lengths), 2)
     _expect_dropped_once(
@@ -188,19 +189,23 @@ def _expect_encoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     expect_dropout_anew(make, [tokens[1:2].repeat(8, 1), torch.full((8,), tokens.shape[1])])
 
 
-def _scaled(state: State, scale: float) -> State:
-    """Weights whose token vectors are so many times as large."""
+def _scaled(state: State, scale: Tensor) -> State:
+    """Weights whose token vectors are so many times as large, in each of their numbers."""
     return {**state, "embedding.weight": state["embedding.weight"] * scale}
 
 
-def _expect_dropped_once(results: Tensor, right: Callable[[float], Tensor], mistake: Mistake) -> None:
-    """With a dropout of 1/2 a token vector of one number is zero, or twice as large, wherever it is used."""
-    asked = "dropout 0.5, while training, token vectors of one number"
-    expect_tensor(results, right(0.0).shape, name="the result", asked=asked)
-    either = torch.stack([right(0.0), right(2.0)])
-    nearest_one = (results - either).abs().amax(-1).amin(0)
-    told = {"expected": "each vector 0 or twice as large", "got": "others"}
-    expect(bool(nearest_one.max() < 1e-8), mistake, "the results", asked=asked, **told)
+def _expect_dropped_once(results: Tensor, right: Callable[[Tensor], Tensor], mistake: Mistake) -> None:
+    """With a dropout of 1/2 each of a token vector's two numbers is zero, or twice as large, wherever it is used."""
+    asked = "dropout 0.5, while training, token vectors of two numbers"
+    scales = torch.tensor([[0, 0], [2, 2], [0, 2], [2, 0]], dtype=torch.float64)
+    each = torch.stack([right(scale) for scale in scales])
+    expect_tensor(results, each[0].shape, name="the result", asked=asked)
+    gap, nearest_one = (results - each).abs().amax(-1).min(0)
+    told = {"expected": "each number 0 or twice as large", "got": "others"}
+    for limit, why in ((1e-5, mistake), (1e-8, Common.WRONG_DTYPE)):  # a vector of float32 is off by a little
+        expect(bool(gap.max() < limit), why, "the results", asked=asked, **told)
+    together = {"expected": "one number dropped and the other kept, here or there", "got": "both or none"}
+    expect(bool((nearest_one > 1).any()), Common.DROPOUT_TOGETHER, "the token vectors", asked=asked, **together)
 
 
 # ---- AdditiveAttention
@@ -260,9 +265,12 @@ def check_additive_attention(cls: Callable) -> None:
     module, state = build(lambda: cls(2, 5), attention_shapes(2, 5))
     inputs = _attention_inputs(2, 5, 3, 4, empty=True)
     scores, mask = _scores(state, inputs["hidden"], inputs["encoder_outputs"]), inputs["mask"]
-    wrong = {m.AdditiveAttention.EMPTY_ROW: lambda: scores.masked_fill(~mask, -1e30).softmax(-1)}
-    weights = call(module, *inputs.values())
-    expect_close(weights, _softmax(scores, mask), "the weights", wrong, asked="a row without real tokens")
+    weights, right = call(module, *inputs.values()), _softmax(scores, mask)
+    # Whatever weights they are, if all other rows are right.
+    wrong = {
+        m.AdditiveAttention.EMPTY_ROW: lambda: torch.where(mask.any(-1, keepdim=True), right, weights.nan_to_num())
+    }
+    expect_close(weights, right, "the weights", wrong, asked="a row without real tokens")
     expect_gradients(module, lambda *i: _attend(state, *i), inputs)
     expect_parameter_gradients(module, _attend, state, list(inputs.values()))
     inputs = _attention_inputs(2, 5, 3, 6)
@@ -424,9 +432,9 @@ def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     module, state = _decoder(cls, sizes, 0.5)
     right = _step(state, weights, token, before, outputs)
     expect_same_in_eval(module, list(inputs.values()), "GRUDecoder", right[0])
-    single = (sizes[0], 1, *sizes[2:])
-    module, state = _decoder(cls, single, 0.5)
-    inputs = _decoder_inputs(single, 60, 4)
+    double = (sizes[0], 2, *sizes[2:])
+    module, state = _decoder(cls, double, 0.5)
+    inputs = _decoder_inputs(double, 60, 4)
     token, before, outputs, mask = inputs.values()
     weights = _weigh(before, outputs, mask)
     _expect_dropped_once(
