@@ -5,14 +5,16 @@ from autograder.rules import Rule
 
 
 class GRUEncoder(Mistake):
-    EMBEDDING = "`embedding` has other sizes than the docstring says: a row for each token, a column for each feature"
-    ONE_DIRECTION = "the sentence is read in one direction only: make the GRU `bidirectional`"
+    EMBEDDING = "`embedding` is not as the docstring says, in name or sizes: tokens are its rows, features its columns"
+    ONE_DIRECTION = "`gru` reads in one direction only: make it `bidirectional`"
     TWO_LAYERS = "`gru` has two layers: one is asked"
-    OTHER_GRU = "`gru` is another kind of layer, or has other sizes, than the docstring says"
-    FC = "`fc` has other sizes than the docstring says: both directions go in, the decoder's state comes out"
+    OTHER_GRU = "`gru` is not as the docstring says, in name, kind, sizes or bias"
+    FC = "`fc` is not as the docstring says, in name, sizes or bias: from both directions to the decoder's size"
     NOT_TWO = "what is returned is not a pair: return `(outputs, hidden)`"
     EXCHANGED = "hidden and outputs are exchanged: return `(outputs, hidden)`"
-    READS_PADDING = "the GRU reads the padding too: pack the sequence with `pack_padded_sequence`"
+    READS_PADDING = (
+        "the GRU reads padding too: pack the sequence with `pack_padded_sequence`, and give it `lengths` as they are"
+    )
     ZEROED_AFTERWARDS = (
         "the GRU reads the padding too, and zeroing the outputs afterwards is too late: the backward direction starts "
         "in the padding"
@@ -28,6 +30,7 @@ class GRUEncoder(Mistake):
     )
     PADDING_BY_NUMBER = "padding is told by its token number: what is real, `lengths` says"
     PACKED_TIME_FIRST = "batch and positions are exchanged: `pack_padded_sequence` needs `batch_first=True`"
+    TIME_FIRST = "batch and positions are exchanged: whatever packs, reads or unpacks needs `batch_first=True`"
     UNPACKED_TIME_FIRST = "batch and positions are exchanged: `pad_packed_sequence` needs `batch_first=True` too"
     BACKWARD_OUTPUTS_FIRST = "in the outputs the backward direction comes first: the forward states go first"
     ADDED = "the two directions are added up: they belong side by side"
@@ -38,7 +41,9 @@ class GRUEncoder(Mistake):
     BACKWARD_FIRST = "the backward state comes first: what goes into `fc` is [forward; backward]"
     FORWARD_TWICE = "the forward state stands there twice, the backward one nowhere"
     BACKWARD_TWICE = "the backward state stands there twice, the forward one nowhere"
-    LAST_POSITION = "the outputs at the last position are used, which is padding for the shorter sentences"
+    LAST_POSITION = (
+        "the outputs at a position behind the last token are used, which is padding: the GRU returns the last states"
+    )
     LAST_TOKEN = "the output at the last real token is used, where the backward direction has read one token only"
     FIRST_TOKEN = "the output at the first token is used, where the forward direction has read one token only"
     MEAN = "the mean of the outputs is used: it should be the last states"
@@ -55,8 +60,8 @@ class GRUEncoder(Mistake):
 
 
 class AdditiveAttention(Mistake):
-    FC1 = "`fc1` has other sizes than the docstring says: the state and one output, side by side, go in"
-    FC2 = "`fc2` has other sizes than the docstring says: one score for each source token comes out"
+    FC1 = "`fc1` is not as the docstring says, in name, sizes or bias: the state and one output, side by side, go in"
+    FC2 = "`fc2` is not as the docstring says, in name, sizes or bias: one score for each source token comes out"
     BIAS = "`fc2` has a bias: it would change no weight"
     MASK_IGNORED = "the mask is ignored: padding gets weight"
     MASK_INVERTED = "the mask is turned round: True means a real token"
@@ -97,10 +102,10 @@ class AdditiveAttention(Mistake):
 
 
 class GRUDecoder(Mistake):
-    EMBEDDING = "`embedding` has other sizes than the docstring says: a row for each token, a column for each feature"
-    GRU = "`gru` is another kind of layer, or has other sizes, than the docstring says: vector and context go in"
-    FC = "`fc` has other sizes than the docstring says: the new state, the context and the vector go in"
-    ATTENTION = "`attention` is no AdditiveAttention, or is made for other sizes"
+    EMBEDDING = "`embedding` is not as the docstring says, in name or sizes: tokens are its rows, features its columns"
+    GRU = "`gru` is not as the docstring says, in name, kind, sizes or bias: vector and context go in"
+    FC = "`fc` is not as the docstring says, in name, sizes or bias: the new state, the context and the vector go in"
+    ATTENTION = "there is no AdditiveAttention called `attention`, or it is made for other sizes"
     NOT_THREE = "what is returned is not three things: return `(logits, hidden, weights)`"
     ORDER = "the results are in another order: return `(logits, hidden, weights)`"
     LOGITS_SHAPE = "the logits have a dimension too many or too few: they are (B, vocab_size)"
@@ -118,7 +123,9 @@ class GRUDecoder(Mistake):
     PLAIN_MEAN = "the context is the plain mean of the encoder's outputs: the weights are not used"
     PLAIN_SUM = "the context is the plain sum of the encoder's outputs: the weights are not used"
     LAST_OUTPUT = "the context is the encoder's last output: the weights are not used"
-    BEST_ONLY = "the context is the output with the largest weight: it should be the weighted average"
+    BEST_ONLY = (
+        "the context is one output alone, that with the largest weight or the first: it should be the weighted average"
+    )
     AVERAGED = "the weighted outputs are averaged: the weights sum to 1, so that their sum is the average already"
     FIRST_WEIGHTS = "the context is made with the weights of the first sentence for all"
     FIRST_OUTPUTS = "the context is made from the outputs of the first sentence for all"
@@ -134,7 +141,9 @@ class GRUDecoder(Mistake):
     )
     DROPOUT_ON_MORE = "the dropout acts on more than the token vector: the context and the states go on as they are"
     PADDING_ROW = "`embedding` has a `padding_idx`, so that one vector never learns: a token may have any number"
-    WEIGHTS_CUT_OFF = "the weights are cut off from the graph, so that the attention never learns"
+    WEIGHTS_CUT_OFF = (
+        "the attention is cut off from the graph, so that it cannot learn: detach neither its weights nor what goes in"
+    )
 
 
 class Seq2Seq(Mistake):
@@ -182,7 +191,7 @@ class Seq2Seq(Mistake):
         "a row of `target` is fed, one sentence with all its positions: position t of every sentence is a column"
     )
     OTHER_TOKENS = "a step is fed tokens of another shape: it takes one for each sentence, (B,)"
-    CHOSEN_ONCE = "the choice is made once for all steps: choose anew at each step"
+    CHOSEN_ONCE = "steps choose alike, as if there were one choice for all: choose anew at each step"
     MODE_DECIDES = "the mode decides what is fed: in evaluation, too, `teacher_forcing` alone should"
     STICKS = "choices hang together: each step draws its own, whatever the one before it drew"
     NO_CHOICE = "a step always feeds the same kind of token: each step after the first makes a choice"
