@@ -203,6 +203,7 @@ class check_teacher_forcing(Mistake):
     REJECTS_RIGHT = (
         "your test rejects a right model: ask for no more than the specification, and leave room for rounding"
     )
+    STOPS = "your test stops with an error of its own, not with a verdict, when it meets a right model"
     CRASHES = (
         "a broken model makes your test stop with another error: an error that a model raises is a reason to reject "
         "it, by an AssertionError"
