@@ -24,6 +24,8 @@ class label_smoothed_loss(Mistake):
     OVER_POSITIONS = "the softmax runs over the positions: it should run over the vocabulary, the last dimension"
     NOT_STABLE = "large logits make the loss infinite: `log_softmax`, not the log of a softmax or of a sum of `exp`"
     NO_REAL_TOKEN = "nothing but padding divides 0 by 0: divide by at least 1"
+    NO_SOFTMAX = "the logits are taken for log-probabilities: `log_softmax` makes them such"
+    KL = "this is the KL divergence, from which the entropy of the targets is subtracted: take the cross-entropy"
     LIBRARY = "a ready-made loss does the work: write this one by hand, from `log_softmax`"
 
 

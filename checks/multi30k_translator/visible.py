@@ -40,7 +40,7 @@ def _token_loss(right: float, other: float, padding: float) -> float:
 )
 def label_smoothed_loss(function: Callable) -> None:
     """Each real token has the same loss, so that every way to average shows."""
-    logits = torch.tensor([[_SURE, _OTHER, _PADDED], [_OTHER, _PADDED, _PADDED]]).log()
+    logits = torch.tensor([[_SURE, _OTHER, _PADDED], [_OTHER, _PADDED, _PADDED]]).log() + 1  # 1 changes no softmax
     loss = call(function, logits, torch.tensor(_TARGETS), 0.2, 3)
     right = _token_loss(0.85, 0.05, 0.05)
     padding = -0.9 * math.log(0.2) - 0.1 * math.log(0.3)
@@ -62,15 +62,19 @@ def label_smoothed_loss(function: Callable) -> None:
         known.NOT_TO_PADDING: _token_loss(0.8, 0.1, 0),
         known.SUM_OVER_TOKENS: _token_loss(1, 0.2, 0.2),
         known.EXCHANGED: _token_loss(0.4, 0.2, 0.2),
+        known.NO_SOFTMAX: right - 1,
+        known.KL: right + 0.85 * math.log(0.85) + 3 * 0.05 * math.log(0.05),
         known.OVER_POSITIONS: -(0.8 * picked[[0, 1, 2], [0, 2, 2]] + 0.2 * picked.mean(-1)).mean().item(),
     }
     mistakes = {mistake: lambda value=value: torch.tensor(value) for mistake, value in wrong.items()}
     expect_close(loss, torch.tensor(right), "the loss by hand", mistakes, tolerance=1e-4)
-    loss = call(function, torch.tensor([[_SURE, _SURE], [_SURE, _SURE]]).log(), torch.tensor([[0, 0], [1, 3]]), 0.0, 3)
+    # Means of sentences, of columns, and without the columns that hold padding are three numbers.
+    targets = [[0, 0, 1], [0, 3, 3]]
+    loss = call(function, torch.tensor([[_SURE] * 3] * 2).log(), torch.tensor(targets), 0.0, 3)
     sure, other = -math.log(0.6), -math.log(0.1)
-    mistakes = {known.MEAN_OF_MEANS: lambda: torch.tensor((sure + other) / 2)}
-    right, asked = torch.tensor((2 * sure + other) / 3), "targets [[0, 0], [1, 3]] and a smoothing of 0"
-    expect_close(loss, right, "the loss of three tokens", mistakes, tolerance=1e-4, asked=asked)
+    mistakes = {known.MEAN_OF_MEANS: lambda: torch.tensor((5 * sure + other) / 6)}
+    right, asked = torch.tensor((3 * sure + other) / 4), f"targets {targets} and a smoothing of 0"
+    expect_close(loss, right, "the loss of four tokens", mistakes, tolerance=1e-4, asked=asked)
 
 
 # The factors of steps 1, 4 and 16 for dim 64 and a warm-up of 4.
