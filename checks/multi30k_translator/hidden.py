@@ -1127,6 +1127,7 @@ def _expect_any_order(function: Callable) -> None:
         asked = f"log_probs {tuple(log_probs.shape)} and eos_id {eos_id}, sums in any order, a sentence that has ended"
         expect_step(call(function, *case), sums, _right_step(*case), asked, {})
 
+        sums = sums - 400 * torch.arange(k)  # far apart: not everything that looks low is below the worst
 
 def _expect_fewer_than_places(function: Callable) -> None:
     """With more places than continuations the sums of those left over are -inf; their tokens may be any."""

@@ -178,7 +178,7 @@ def expect_step(
     expected: Step,
     asked: str,
     mistakes: Mapping[Mistake, Callable[[], Step]],
-    of_one_sentence: Mapping[Mistake, tuple[int, list[float]]] | None = None,
+    of_one_sentence: Sequence[tuple[Mistake, int, list[float]]] = (),
 ) -> None:
     """Fail unless a step of the beam is the triple that is expected; the message names the mistake, if it is known.
 
@@ -188,7 +188,7 @@ def expect_step(
         expected: the right sums, parents and tokens, `(B, k)` each.
         asked: for which arguments.
         mistakes: those that can be recognised, each with what it would give.
-        of_one_sentence: those that one sentence's sums show: its number and those sums, of either sign.
+        of_one_sentence: those that one sentence's sums show: the mistake, its number and those sums, of either sign.
     """
     expect(value is not None, Common.NO_RETURN, "beam_step", expected="three tensors", got="None")
     three = isinstance(value, tuple | list) and len(value) == 3
@@ -201,7 +201,7 @@ def expect_step(
         expect(not any(floats), m.beam_step.NOT_INTEGERS, "their dtypes", got=[str(part.dtype) for part in value[1:]])
         return
     found = (one for one, give in mistakes.items() if _same(value, give()) and not _same(give(), expected))
-    for one, (sentence, values) in (of_one_sentence or {}).items():
+    for one, sentence, values in of_one_sentence:
         got = value[0][sentence].double()
         if any(torch.allclose(sign * got, torch.tensor(values).double(), atol=1e-3) for sign in (1, -1)):
             found = iter([next(found, one)])
@@ -239,7 +239,7 @@ def beam_step(function: Callable) -> None:
     known = m.beam_step
     wrong = {
         known.EXCHANGED: _step(best, [[3, 0], [0, 1]], [[1, 0], [0, 0]]),
-        known.GOES_ON: _step([[-0.8567, half], best[1]], [[1, 0], [0, 0]], [[1, 0], [0, 1]]),
+        known.GOES_ON: _step([[-0.5, -0.5], best[1]], [[1, 1], [0, 0]], [[3, 3], [0, 1]]),  # ends twice
         known.PAID_OR_LOST: _step([[half, -2.3863], best[1]], [[0, 0], [0, 0]], [[0, 1], [0, 1]]),
         known.END_FREE: _step([[-0.5, -1.0], [-0.2, tenth]], [[1, 0], [0, 0]], [[3, 3], [3, 0]]),
         known.BY_K: _step(best, [[3, 0], [0, 0]], [[1, 0], [0, 1]]),
@@ -249,13 +249,14 @@ def beam_step(function: Callable) -> None:
         known.OWN_BEST: _step([best[0], [tenth, -2.1054]], [[1, 0], [0, 1]], [[3, 0], [0, 1]]),
         known.WHOLE_BATCH: _step([[-0.5, tenth], [second, half]], [[1, 0], [0, 0]], [[3, 0], [1, 0]]),
     }
-    of_one_sentence = {
-        known.PROBABILITIES: (1, [0.2, 0.1]),
-        known.MULTIPLIED: (1, [7.824, 6.438]),
-        known.WORST: (1, [5.912, 5.219]),
-        known.ANY_TOKEN: (0, [-0.5, -0.5]),
-        known.GOES_ON: (0, [-0.5, -0.8567]),  # its `eos_id` is free, but other tokens are not forbidden
-    }
+    of_one_sentence = [
+        (known.PROBABILITIES, 1, [0.2, 0.1]),
+        (known.MULTIPLIED, 1, [7.824, 6.438]),
+        (known.WORST, 1, [5.912, 5.219]),
+        (known.ANY_TOKEN, 0, [-0.5, -0.5]),
+        (known.GOES_ON, 0, [-0.8567, half]),
+        (known.GOES_ON, 0, [-0.5, -0.8567]),  # its `eos_id` is free, but other tokens are not forbidden
+    ]
     right = _step(best, [[1, 0], [0, 0]], [[3, 0], [0, 1]])
     expect_step(value, sums, right(), "the example of the text", wrong, of_one_sentence)
 
