@@ -519,17 +519,21 @@ def _expect_beam(
     asked = f"source {tuple(source.shape)}, " + ", ".join(f"{name} {value}" for name, value in given.items())
 
     def mistakes() -> dict[Mistake, list[Tokens]]:
-        alone = [value]
+        alone, used = [value], 0.6 if alpha is None else alpha
         if len(source) > 1:
             alone = [call(function, toy, row.unsqueeze(0), *args[1:], **penalty) for row in source]
             if alone == [[tokens] for tokens in expected]:
+                ends = [_search(_say(table, row), **settings)[2] for row in source]
+                for steps in (ends[0], min(ends)):  # when the first of the batch has ended, or the first to end
+                    cut = [_search(_say(table, row), **settings | {"max_len": steps})[0] for row in source]
+                    if value == [_choose(found, settings["eos_id"], used)[0] for found in cut]:
+                        return {m.decoding.FIRST_ENDED: value}
                 return {m.beam_search.MIXED_UP: value}
         if alpha is None:
             found = [_search(_say(table, row), **settings)[0] for row in source]
             for other in _OTHER_PENALTIES:
                 if value == [_choose(hypotheses, settings["eos_id"], other)[0] for hypotheses in found]:
                     return {m.beam_search.OTHER_DEFAULT: value}
-        used = 0.6 if alpha is None else alpha
         for leads_by in (0.0, used):  # the sum alone, or with the penalty
             if value == _leaders_ended([_say(table, row) for row in source], used, leads_by, **settings):
                 return {m.beam_search.LEADER_ENDED: value}
@@ -1123,11 +1127,11 @@ def _expect_any_order(function: Callable) -> None:
         sums, log_probs, ended, _ = _step_case(batch, k, vocab, eos_id, False)
         order = torch.arange(k).roll(1)  # the best one is not the first
         ended[-1] = True
+        sums = sums - 400 * torch.arange(k)  # far apart: not everything that looks low is below the worst
         case = sums[:, order], log_probs[:, order], ended[:, order], eos_id
         asked = f"log_probs {tuple(log_probs.shape)} and eos_id {eos_id}, sums in any order, a sentence that has ended"
         expect_step(call(function, *case), sums, _right_step(*case), asked, {})
 
-        sums = sums - 400 * torch.arange(k)  # far apart: not everything that looks low is below the worst
 
 def _expect_fewer_than_places(function: Callable) -> None:
     """With more places than continuations the sums of those left over are -inf; their tokens may be any."""

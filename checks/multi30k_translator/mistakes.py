@@ -63,7 +63,7 @@ class decoding(Mistake):
     ENCODES_AGAIN = "`encode` is called again: once is enough, the source does not change"
     GRAPH = "a graph is recorded, which costs memory: decode inside `torch.no_grad()`"
     ONE_BY_ONE = "the sentences are decoded one by one: decode all together, with one call for each step"
-    NEVER_STOPS = "it goes on after every translation has ended: stop then"
+    NEVER_STOPS = "it goes on after every translation has ended: keep a note of which have, and stop once all have"
 
 
 class beam_search(Mistake):
@@ -101,7 +101,7 @@ class beam_search(Mistake):
     BY_LENGTH = "the sum is divided by the length, whatever `length_penalty`"
     EOS_NOT_COUNTED = "`eos_id` is not counted in the length"
     BOS_COUNTED = "`bos_id` is counted in the length: count the tokens behind it"
-    END_ALWAYS_COUNTED = "1 is added to every length, for an `eos_id` that has not come everywhere"
+    END_ALWAYS_COUNTED = "1 is added to every length, for `bos_id` or for an `eos_id` that has not come everywhere"
     MIXED_UP = (
         "the sentences of a batch are mixed up: each has its own rows and its own parents (where rows are copied, "
         "`repeat_interleave` keeps those of a sentence together, `repeat` does not)"
