@@ -176,7 +176,7 @@ class corpus_bleu(Mistake):
     PRECISIONS_BY_SENTENCE = (
         "the precisions of the sentences are averaged: count the n-grams of the whole corpus, then divide"
     )
-    POOLED = "all hypotheses are compared with all references at once: compare each with its own reference"
+    POOLED = "hypotheses are compared with the references of others: compare each with its own"
     JOINED = "the sentences are joined into one, so that n-grams cross their borders"
     NOT_CLIPPED = "matches are not clipped: an n-gram counts at most as often as the reference has it"
     SETS = "each different n-gram counts once: count how often it occurs"
