@@ -215,6 +215,7 @@ class Unexplained(Mistake):
     VALUES = "some of the numbers are wrong"
     NUMBER = "the number is wrong"
     SHAPE = "the shape is wrong"
+    RESULT = "the result is not the right one"
     RAISED = "the code raises an error"
 
 

@@ -1164,8 +1164,6 @@ def _merges(
     *,
     choose: Callable[[_Counts], Pair] = _first_in_order,
     join: Callable[[list[str], Pair], list[str]] = _joined,
-    weigh: bool = True,
-    sets: bool = False,
     at_least: int = 1,
     lower: bool = False,
 ) -> list[Pair]:
@@ -1175,9 +1173,8 @@ def _merges(
     while len(merges) < count:
         counts: Counter[Pair] = Counter()
         for parts, n in spelled:
-            pairs = list(itertools.pairwise(parts))
-            for pair in set(pairs) if sets else pairs:
-                counts[pair] += n if weigh else 1
+            for pair in itertools.pairwise(parts):
+                counts[pair] += n
         if not counts or max(counts.values()) < at_least:
             break
         merges.append(choose(counts))
@@ -1185,9 +1182,8 @@ def _merges(
     return merges
 
 
+# Those that the visible check cannot show: what it shows would be met here by chance alone.
 _MERGE_MISTAKES: dict[Mistake, Callable[[_Words, int], list]] = {
-    m.learn_merges.WORD_ONCE: lambda w, c: _merges(w, c, weigh=False),
-    m.learn_merges.PAIR_ONCE: lambda w, c: _merges(w, c, sets=True),
     m.learn_merges.TIES_JOINED: lambda w, c: _merges(
         w, c, choose=lambda counts: min(counts, key=lambda pair: (-counts[pair], "".join(pair)))
     ),

@@ -189,11 +189,14 @@ class corpus_bleu(Mistake):
 
 class learn_merges(Mistake):
     NOT_A_LIST = "what is returned is no list of pairs of pieces"
-    TIES = "a tie goes to the pair that was met first, or that is last in sorted order: it goes to the first in order"
+    TIES = (
+        "a tie does not go to the pair that is first in sorted order, but to the one that was met first, or to another"
+    )
     TIES_JOINED = "ties are settled by the joined pieces: compare the pairs"
     NOT_GROWN = "pieces never grow: count again after each merge, with the merged piece"
+    NOT_JOINED = "the same pair is merged again and again: keep what `join_pair` returns, and count in that"
     RAREST = "the rarest pair is merged: merge the commonest"
-    MARK = "a mark is put at the end of each word: start from its characters alone"
+    MARK = "a piece holds what no word has, such as a mark for a word's end: start from each word's characters alone"
     PIECES = "merged pieces are returned: return the pairs"
     TOO_FEW = "one merge too few: `count` of them"
     TOO_MANY = "one merge too many: `count` of them"
