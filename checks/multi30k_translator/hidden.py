@@ -750,6 +750,7 @@ def check_cached_attention(function: Callable) -> None:
     _check_steps(function, drawn(1, 3), 8, 2, "(B, 1, t)", torch.float64, drawn(61, 120))
     heads = drawn(8, 12)
     _check_steps(function, drawn(1, 9), 2 * heads, heads, "none", torch.float64)
+    _expect_two_in_turns(function)
     _expect_nothing_allowed(function)
     for dtype in (torch.float64, torch.float32):
         _expect_gradients_through_the_cache(function, dtype=dtype)
@@ -804,6 +805,17 @@ def _check_steps(
         cache = pair
 
 
+def _expect_two_in_turns(function: Callable) -> None:
+    """Two sentences take turns, each with a cache of its own."""
+    attention, state = _attention_with_weights(function, 4, 2, 0.0, torch.float64)
+    sentences = [randn(1, 2, 4), randn(1, 2, 4)]
+    caches = [expect_pair(call(function, attention, x[:, :1], None))[1] for x in sentences]
+    for x, cache in zip(sentences, caches, strict=True):
+        output, _ = expect_pair(call(function, attention, x[:, 1:], cache))
+        asked = "the second position of two sentences that take turns"
+        expect_close(output, _newest(state, x, 2), "the output", tolerance=_FLOAT32, asked=asked)
+
+
 def _expect_nothing_allowed(function: Callable) -> None:
     attention, state = _attention_with_weights(function, 4, 2, 0.0, torch.float64)
     output, _ = expect_pair(call(function, attention, randn(2, 1, 4), None, torch.zeros(2, 1, 1, dtype=torch.bool)))
@@ -853,15 +865,24 @@ class _OneStep:
 
 def _expect_dropout(function: Callable) -> None:
     attention, state = _attention_with_weights(function, 4, 2, 1.0, torch.float64)
-    x = randn(2, 1, 4)
+    x, cache = randn(2, 2, 4), None
     attention.train()
-    output, _ = expect_pair(call(function, attention, x, None))
-    none, all_there = state["WO.bias"].expand(2, 1, 4), _newest(state, x, 2)
-    wrong = {m.cached_attention.NO_DROPOUT: lambda: all_there}
-    expect_close(output, none, "the output in training when every weight is dropped", wrong)
+    none, elsewhere = state["WO.bias"].expand(2, 1, 4), m.cached_attention.DROPOUT_ELSEWHERE
+    for t in (1, 2):
+        output, cache = expect_pair(call(function, attention, x[:, t - 1 : t], cache))
+        wrong = {
+            m.cached_attention.NO_DROPOUT: lambda x=x[:, :t]: _newest(state, x, 2),
+            elsewhere: lambda: torch.zeros_like(none),
+        }
+        expect_close(output, none, "the output in training when every weight is dropped", wrong, asked=f"position {t}")
+        kept = _kept(state, x[:, :t], 2)
+        for got, right, name in zip(expect_pair(cache, "the cache"), kept, ("keys", "values"), strict=True):
+            expect_close(got, right, f"the cached {name} in training", tolerance=_FLOAT32, otherwise=elsewhere)
+    x = x[:, :1]
     attention.eval()
     output, _ = expect_pair(call(function, attention, x, None))
-    expect_close(output, all_there, "the output after `.eval()`", tolerance=_FLOAT32, otherwise=Common.DROPOUT_IN_EVAL)
+    what, right = "the output after `.eval()`", _newest(state, x, 2)
+    expect_close(output, right, what, tolerance=_FLOAT32, otherwise=Common.DROPOUT_IN_EVAL)
     expect_dropout_anew(lambda dropout: _OneStep(function, dropout), [randn(1, 1, 8).repeat(_DROPPED, 1, 1)])
     _expect_weights_dropped(function, draw_probability())
 
@@ -873,11 +894,16 @@ def _expect_weights_dropped(function: Callable, probability: float) -> None:
     x = randn(_DROPPED, 1, 8)
     output, _ = expect_pair(call(function, attention, x, None))
     values = linear(state, "Wv", x).unflatten(-1, (2, 4))  # (B, 1, h, d/h)
-    kept = torch.tensor([*itertools.product((0.0, 1 / (1 - probability)), repeat=2)]).double()  # what heads may keep
-    possible = linear(state, "WO", (values.unsqueeze(1) * kept[:, None, :, None]).flatten(-2))  # (B, 4, 1, d)
-    farthest = (output.double().unsqueeze(1) - possible).abs().flatten(2).amax(-1).amin(-1).max()
-    told = f"one position in training, with dropout={probability}"
-    expect(farthest < 1e-3, m.cached_attention.DROPOUT_ELSEWHERE, told)
+
+    def drops(scale: float) -> bool:
+        kept = torch.tensor([*itertools.product((0.0, scale), repeat=2)]).double()  # what heads may keep
+        possible = linear(state, "WO", (values.unsqueeze(1) * kept[:, None, :, None]).flatten(-2))  # (B, 4, 1, d)
+        farthest = (output.double().unsqueeze(1) - possible).abs().flatten(2).amax(-1).amin(-1).max()
+        return bool(farthest < 1e-3)
+
+    scale, told = 1 / (1 - probability), f"one position in training, with dropout={probability}"
+    scaled = drops(scale**2) or drops(1.0)  # dropped twice, or not scaled: of the weights all the same
+    expect(drops(scale), Unexplained.VALUES if scaled else m.cached_attention.DROPOUT_ELSEWHERE, told)
 
 
 # ---- BLEU

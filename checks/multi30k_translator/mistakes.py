@@ -138,14 +138,20 @@ class cached_attention(Mistake):
     NO_PAIR = "there is no pair where one should be: the output and the new cache, which is keys and values"
     NOT_GROWN = "the cache does not grow: it should hold the keys and values of all positions so far"
     NO_HEADS = "the cache has no dimension for the heads: keep keys and values as they are once split"
+    JOINED_ELSEWHERE = (
+        "old and new are not joined along the positions: `torch.cat`, and `dim=2` once the heads are split"
+    )
+    ONE_JOINED = "there are more keys than values, or fewer: join the new ones of both to those of the cache"
     NEWEST_FIRST = "the newest comes first in the cache: join it behind the older ones"
     EXCHANGED = "keys and values are exchanged in the cache"
     QUERY_BY_WK = "the query is made with `Wk`"
-    VALUES_BY_WK = "the values are made with `Wk`"
+    VALUES_BY_WK = "keys are taken where the values should be, which `Wv` makes"
     NO_WO = "`WO` is missing"
     NOT_SCALED = "the scores are not divided by the root of a head's features"
     ALL_FEATURES = "the scores are divided by √d, the root of all features: in a head there are fewer"
     NOT_ITSELF = "the new position does not see itself: join its key and value to the cache first"
+    ITSELF_ALONE = "the new position sees itself alone: join its key and value to the cache, then compute the weights"
+    FIRST_ALONE = "the new position sees the first one alone: no causal mask, what is later is not there yet"
     MASK_UNUSED = "the mask is not used"
     MASK_TURNED = "the mask is turned round: True means that a position may be attended to"
     MASK_BY_HEAD = (

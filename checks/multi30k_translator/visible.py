@@ -18,6 +18,7 @@ from autograder.checks import (
     expect_close,
     expect_number,
     expect_tensor,
+    explaining,
     place,
     unchanged,
 )
@@ -382,12 +383,11 @@ _MAPS = ("Wq", "Wk", "Wv", "WO")
 
 
 def _last_output(
-    state: Mapping[str, Tensor], x: Tensor, scale: float = 3**-0.5, itself: bool = True, **other: str
+    state: Mapping[str, Tensor], x: Tensor, scale: float = 3**-0.5, seen: slice = slice(None), **other: str
 ) -> Tensor:
     """What attention of two heads gives the last position; `other` names maps that stand in for others."""
     q, k, v = (F.linear(x, *(state[f"{other.get(name, name)}.{p}"] for p in ("weight", "bias"))) for name in _MAPS[:3])
     q, k, v = (part.unflatten(-1, (2, -1)).transpose(1, 2) for part in (q, k, v))
-    seen = slice(None) if itself else slice(-1)
     weights = (scale * q[:, :, -1:] @ k[:, :, seen].mT).softmax(-1)
     merged = (weights @ v[:, :, seen]).transpose(1, 2).flatten(2)
     return F.linear(merged, state["WO.weight"], state["WO.bias"]) if "WO" not in other else merged
@@ -399,6 +399,23 @@ def expect_pair(value: Any, what: str = "the result") -> tuple[Any, Any]:
     pair = isinstance(value, tuple | list) and len(value) == 2
     expect(pair, m.cached_attention.NO_PAIR, what, expected="a pair", got=f"a {value.__class__.__name__}")
     return value[0], value[1]
+
+
+def _same_cache_after(function, attention, x):
+    """Whether a list that is the cache still holds what it held: seen where the function runs."""
+    cache = function(attention, x[:, :1], None)[1]
+    held = [*cache]
+    function(attention, x[:, 1:2], cache)
+    return len(held) == len(cache) and all(old is now for old, now in zip(held, cache, strict=True))
+
+
+# What errors of the second step say, of 3 sentences, 2 heads and 3 features, if something is joined the wrong way.
+_JOINS = {
+    r"\[6, (2\] but got: \[6, 1|1\] but got: \[6, 2)\]": m.cached_attention.ONE_JOINED,
+    # Twice as many sentences, heads or features; or a dimension too many, as `torch.stack` makes it.
+    r"\(3\).*\(6\).*dimension 0|\(2\).*\(4\).*dimension 1"
+    r"|\[6, 3\] but got: \[6, 6\]|\(3\).*\(2\).*dimension 1": m.cached_attention.JOINED_ELSEWHERE,
+}
 
 
 @visible(
@@ -413,21 +430,25 @@ def cached_attention(function: Callable) -> None:
     attention.load_state_dict(state)
     x, cache = torch.randn(3, 4, 6), None
     for t in range(4):
-        output, cache = expect_pair(call(function, attention, x[:, t : t + 1], cache))
+        with explaining(f"position {t + 1} of x (3, 4, 6) and two heads", _JOINS if t == 1 else {}):
+            output, cache = expect_pair(call(function, attention, x[:, t : t + 1], cache))
         expect_tensor(output, (3, 1, 6), name="the output")
         for part in expect_pair(cache, "the cache"):
             expect_tensor(part, name="a part of the cache")
             told = {"expected": f"of shape {(3, 2, t + 1, 3)}", "got": f"shape {tuple(part.shape)}"}
-            mistake = known.NO_HEADS if part.dim() != 4 else known.NOT_GROWN
+            shorter = any(part.shape == (3, 2, n, 3) for n in range(1, t + 1))
+            mistake = known.NO_HEADS if part.dim() == 3 else known.NOT_GROWN if shorter else Unexplained.SHAPE
             expect(part.shape == (3, 2, t + 1, 3), mistake, f"a part of the cache after {t + 1} positions", **told)
         so_far = x[:, : t + 1]
         keys, values = (
             F.linear(so_far, state[f"{name}.weight"], state[f"{name}.bias"]).unflatten(-1, (2, 3)).transpose(1, 2)
             for name in ("Wk", "Wv")
         )
-        by_wk = known.VALUES_BY_WK if torch.equal(*cache) else known.EXCHANGED
+        exchanged = _same(cache, (values, keys))
         for got, right, other, what in zip(cache, (keys, values), (values, keys), ("keys", "values"), strict=True):
-            wrong = {known.NEWEST_FIRST: right.roll(1, 2), by_wk: other}
+            wrong = {known.NEWEST_FIRST: right.roll(1, 2)}
+            if exchanged or what == "values":
+                wrong[known.EXCHANGED if exchanged else known.VALUES_BY_WK] = other
             mistakes = {one: lambda given=given: given for one, given in wrong.items()}
             expect_close(got, right, f"the cached {what}", mistakes, tolerance=1e-4, asked=f"position {t + 1}")
     wrong = {
@@ -436,9 +457,13 @@ def cached_attention(function: Callable) -> None:
         known.QUERY_BY_WK: lambda: _last_output(state, x, Wq="Wk"),
         known.VALUES_BY_WK: lambda: _last_output(state, x, Wv="Wk"),
         known.NO_WO: lambda: _last_output(state, x, WO=""),
-        known.NOT_ITSELF: lambda: _last_output(state, x, itself=False),
+        known.NOT_ITSELF: lambda: _last_output(state, x, seen=slice(-1)),
+        known.ITSELF_ALONE: lambda: _last_output(state, x, seen=slice(-1, None)),
+        known.FIRST_ALONE: lambda: _last_output(state, x, seen=slice(1)),
     }
     expect_close(output, _last_output(state, x), "the fourth output", wrong, tolerance=1e-4)
+    if not place(_same_cache_after, beside=function)(function, attention, x):
+        complain(Common.CHANGED_IN_PLACE, "the cache of the first position, after the call for the second")
 
 
 @visible(
