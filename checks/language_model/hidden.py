@@ -75,28 +75,34 @@ def _rms(state: State, x: Tensor, eps: float = 1e-6) -> Tensor:
     return F.rms_norm(x, x.shape[-1:], state["weight"], eps)
 
 
-def _rms_mistakes(state: State, eps: float, x: Tensor, got: Any) -> dict[Mistake, Callable[[], Tensor]]:
+def _rms_mistakes(
+    state: State, eps: float | None, x: Tensor, got: Any, small: bool
+) -> dict[Mistake, Callable[[], Tensor]]:
+    others = [_rms(state, x, other) for other in (1e-6, 1e-5, 1e-7, 1e-8)]  # what `eps` may be fixed to, or start as
+    none = _rms(state, x, 0.0)
+    if eps is None:
+        return {m.RMSNorm.EPS_DEFAULT: lambda: nearest(got.double(), *others, none)}
     square = x.pow(2).mean(-1, keepdim=True)
     by_norm = x.shape[-1] ** 0.5 / (x.norm(dim=-1, keepdim=True) + eps)
     outside = [x * part * state["weight"] for part in (1 / (square.sqrt() + eps), by_norm)]
+    unused = {m.RMSNorm.NO_EPS: lambda: none, m.RMSNorm.EPS_IGNORED: lambda: nearest(got.double(), *others)}
 
     def over_dimension_2() -> Tensor:
         return x / (x.pow(2).mean(2, keepdim=True) + eps).sqrt() * state["weight"]
 
     return {
         m.RMSNorm.EPS_OUTSIDE: lambda: nearest(got.double(), *outside),
-        m.RMSNorm.EPS_IGNORED: lambda: _rms(state, x),
-        m.RMSNorm.EPS_DEFAULT: lambda: _rms(state, x, 1e-5),
-        m.RMSNorm.NO_EPS: lambda: _rms(state, x, 0.0),
         m.RMSNorm.DIMENSION_2: over_dimension_2,
-    }
+    } | (unused if small else {})
 
 
 def check_rms_norm(cls: Callable) -> None:
     """Values, small and large features, gradients, device; no library norm does the work."""
     for shape in _NORM_SHAPES:
-        for eps in (None, 0.7):  # the default, and one so large that its place matters
-            _check_rms_values(cls, shape, eps)
+        # An eps so large that its place matters: beside small features, where it is all there is, and beside others.
+        # Then the default, which is all that is left to be wrong.
+        for eps, scale in ((0.7, 1e-3), (0.7, 1.0), (None, 1e-3)):
+            _check_rms_values(cls, shape, eps, scale)
     for _ in range(2):
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(2, 9)), drawn_between(0.05, 0.4))
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(100, 700)), drawn_between(1e-3, 0.3))
@@ -120,11 +126,11 @@ def _check_rms_values(cls: Callable, shape: tuple[int, ...], eps: float | None, 
     for dtype in (torch.float32, torch.float64):
         module, state = build(lambda: cls(dim, **options), {"weight": (dim,)}, dtype=dtype)
         # Squares near 1e-6 where the default counts, so that another default shows.
-        x = ((randn(*shape) + torch.arange(dim)) * (1e-3 if eps is None else scale)).to(dtype)
-        asked = f"x {shape} and eps {value:g}" + " (features near 0.001)" * (eps is None)
+        x = ((randn(*shape) + torch.arange(dim)) * scale).to(dtype)
+        asked = f"x {shape} and eps {value:g}" + " (features near 0.001)" * (scale == 1e-3)
         right = x.double()
         y = call(module, x)
-        wrong = _rms_mistakes(state, value, right, y)
+        wrong = _rms_mistakes(state, eps, right, y, scale == 1e-3)
         expect_close(y, _rms(state, right, value), "the result", wrong, dtype, _NEAR, asked)
 
 

@@ -11,7 +11,7 @@ class RMSNorm(Mistake):
     CENTRED = "the mean is subtracted, as in a LayerNorm: RMSNorm leaves it in"
     DEVIATION = "the standard deviation divides: in the root of the mean square the mean is left in"
     UNBIASED_DEVIATION = "the standard deviation divides, over d - 1 at that: `var` and `std` take the mean out"
-    SUM = "the sum of the squares is taken, not their mean"
+    SUM = "the sum of the squares is taken, or not divided by d: take their mean"
     NO_ROOT = "the mean square divides, not its root"
     ABSOLUTE = "the mean of the absolute values divides: square, mean, root"
     SQUARE_OF_MEAN = "the mean is squared: square first, then take the mean, then the root"
