@@ -91,19 +91,20 @@ def RMSNorm(cls: Callable) -> None:
     graded="other cases, gradients, dtypes and devices",
 )
 def SwiGLU(cls: Callable) -> None:
-    """gate takes (1, -2) to itself, up takes it to (3, -1), down adds and subtracts."""
+    """gate takes (1, -2) to itself, up takes it to (3, -1), down adds and subtracts; (0, 1) goes its own way."""
     network = call(cls, 2, 2)
     expect_parameters(network, {f"{name}.weight": (2, 2) for name in ("gate", "up", "down")})
     shapes = {"gate.weight": (5, 3), "up.weight": (5, 3), "down.weight": (3, 5)}
     expect_parameters(call(cls, 3, 5), shapes)
+    into = torch.tensor([[2.0, 0.5], [0.0, 1.0]])
     up, down = torch.tensor([[1.0, -1.0], [0.0, 0.5]]), torch.tensor([[1.0, 1.0], [1.0, -1.0]])
-    weights = {"gate.weight": torch.eye(2), "up.weight": up, "down.weight": down}
+    weights = {"gate.weight": into, "up.weight": up, "down.weight": down}
     network.load_state_dict(weights, strict=False)  # it may hold them under further names
-    x = torch.tensor([[[1.0, -2.0]]])
+    x = torch.tensor([[[1.0, -2.0], [0.0, 1.0]]])
     with unchanged(x=x):
         y = call(network, x)
 
-    gate, passed, silu = torch.tensor([1.0, -2.0]), torch.tensor([3.0, -1.0]), F.silu
+    gate, passed, silu = torch.tensor([[1.0, -2.0], [0.5, 1.0]]), torch.tensor([[3.0, -1.0], [-1.0, 0.5]]), F.silu
     hidden = {
         m.SwiGLU.ON_UP: gate * silu(passed),
         m.SwiGLU.ON_BOTH: silu(gate) * silu(passed),
@@ -114,17 +115,19 @@ def SwiGLU(cls: Callable) -> None:
         m.SwiGLU.GELU: F.gelu(gate) * passed,
         m.SwiGLU.RELU: gate.relu() * passed,
         m.SwiGLU.ADDED: silu(gate) + passed,
-        m.SwiGLU.UP_UNUSED: silu(gate),
         m.SwiGLU.GATE_UNUSED: passed,
         m.SwiGLU.GATE_TWICE: silu(gate) * gate,
     }
-    right = torch.tensor([[[2.431581, 1.954769]]])
-    wrong = {mistake: (value @ down.T).view(1, 1, 2) for mistake, value in hidden.items()}
+    right = torch.tensor([[[2.431581, 1.954769], [0.054300, -0.676759]]])
+    wrong = {mistake: (value @ down.T).unsqueeze(0) for mistake, value in hidden.items()}
     wrong[m.SwiGLU.RESIDUAL] = right + x
-    wrong[m.SwiGLU.DOWN_UNUSED] = (silu(gate) * passed).view(1, 1, 2)
-    ones = [(down @ silu(gate)) * passed, silu(gate) * (down @ passed), silu(down @ gate) * passed]
-    down_first = {m.SwiGLU.DOWN_FIRST: lambda: nearest(y, *(one.view(1, 1, 2) for one in ones))}
-    expect_close(y, right, "the result", _tensors(wrong) | down_first, tolerance=1e-4)
+    wrong[m.SwiGLU.DOWN_UNUSED] = (silu(gate) * passed).unsqueeze(0)
+    ones = [(silu(gate) @ down.T) * passed, silu(gate) * (passed @ down.T), silu(gate @ down.T) * passed]
+    several = {
+        m.SwiGLU.UP_UNUSED: lambda: nearest(y, *(one.expand_as(x) @ down.T for one in (silu(gate), silu(gate) * x))),
+        m.SwiGLU.DOWN_FIRST: lambda: nearest(y, *(one.unsqueeze(0) for one in ones)),
+    }
+    expect_close(y, right, "the result", _tensors(wrong) | several, tolerance=1e-4)
 
 
 def _expect_heads(cls: Callable) -> None:
