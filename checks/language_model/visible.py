@@ -136,7 +136,10 @@ def _expect_heads(cls: Callable) -> None:
     for options, kept in ({}, 4), ({"kv_heads": 2}, 2):
         attention = call(cls, 8, 4, **options)
         shapes = {"Wq.weight": (8, 8), "Wk.weight": (2 * kept, 8), "Wv.weight": (2 * kept, 8), "WO.weight": (8, 8)}
-        expect_parameters(attention, shapes, {"Wk": known.SHARED_WIDTH, "Wv": known.SHARED_WIDTH})
+        turned = any(
+            p.shape == (8, 4) for name, p in named_parameters(attention).items() if name in ("Wk.weight", "Wv.weight")
+        )
+        expect_parameters(attention, shapes, {} if turned else {"Wk": known.SHARED_WIDTH, "Wv": known.SHARED_WIDTH})
         _, cache = expect_pair(call(attention, torch.zeros(1, 3, 8)), known)
         shape = tuple(expect_cache(cache)[0].shape)
         told = {"asked": f"dim 8, heads 4 and kv_heads {kept}", "expected": (1, kept, 3, 2), "got": shape}
@@ -145,12 +148,13 @@ def _expect_heads(cls: Callable) -> None:
     expect_raises(ValueError, lambda: cls(8, 4, 3), "kv_heads=3 for 4 heads")
 
 
-def _attention(cls: Callable, queries: float) -> nn.Module:
-    """One head of two features: every map leaves its input as it is, but for the queries' factor."""
+def _attention(cls: Callable, queries: float, keys: float = 1.0) -> nn.Module:
+    """One head of two features: every map leaves its input as it is, but for the queries' factor and the keys'."""
     attention = call(cls, 2, 1)
     names = ("Wq", "Wk", "Wv", "WO")
     expect_parameters(attention, {f"{name}.weight": (2, 2) for name in names})
-    weights = {f"{n}.weight": (queries if n == "Wq" else 1.0) * torch.eye(2) for n in names}
+    factors = {"Wq": queries, "Wk": keys}
+    weights = {f"{n}.weight": factors.get(n, 1.0) * torch.eye(2) for n in names}
     attention.load_state_dict(weights, strict=False)
     return attention
 
@@ -164,8 +168,9 @@ def _turned(x: Tensor, first: int = 0) -> Tensor:
 
 def _running(values: Tensor, scores: Tensor | None = None) -> Tensor:
     """What each position gets when it attends to itself and those before it, by scores that are 0 unless given."""
-    scores = torch.zeros(3, 3) if scores is None else scores
-    return scores.masked_fill(~torch.ones(3, 3).tril().bool(), -math.inf).softmax(-1) @ values
+    n = values.shape[1]
+    scores = torch.zeros(n, n) if scores is None else scores
+    return scores.masked_fill(~torch.ones(n, n).tril().bool(), -math.inf).softmax(-1) @ values
 
 
 @visible(
@@ -180,19 +185,33 @@ def CausalSelfAttention(cls: Callable) -> None:
     with unchanged(x=x):
         y, cache = expect_pair(call(attention, x), known)
     turned, mean = _turned(x), torch.tensor([[[2.0, 0.0], [3.0, 3.0], [2.0, 3.0]]])
+    name = "the output when all scores are 0, the running mean of the positions,"
+    expect_tensor(y, name=name)
+    every, averaged = torch.tensor([[[2.0, 3.0]] * 3]), _running(turned)
+    if _alike(y, averaged):  # with larger keys it shows what was averaged
+        larger, _ = expect_pair(call(_attention(cls, 0.0, 2.0), x), known)
+        expect(not _alike(larger, 2 * averaged), known.KEYS_AVERAGED, name, expected=mean, got=y)
+    if _alike(y, every):  # with other scores it shows what the mask does
+        scored, _ = expect_pair(call(_attention(cls, 1.0), x), known)
+        filled = (turned @ turned.mT / 2**0.5).tril().softmax(-1) @ x
+        expect(not _alike(scored, filled), known.MASKED_BY_0, name, expected=mean, got=y)
     wrong = {
-        known.NO_MASK: [[[2.0, 3.0]] * 3],
+        known.NO_MASK: every,
         known.NOT_ITSELF: [[[0.0, 0.0], [2.0, 0.0], [3.0, 3.0]]],
         known.NEXT_TOO: [[[3.0, 3.0], [2.0, 3.0], [2.0, 3.0]]],
-        known.ROTATED_VALUES: _running(turned),
+        known.ROTATED_VALUES: averaged,
         known.QUERIES_BY_WK: _running(x, turned @ turned.mT / 2**0.5),
         known.RESIDUAL: mean + x,
     }
-    # A mask turned round shows the later positions, and itself or not.
-    later = [torch.tensor([[[2.0, 3.0], [2.0, 4.5], [0.0, 3.0]]]), torch.tensor([[[2.0, 4.5], [0.0, 3.0], [0.0, 0.0]]])]
-    round_turned = {known.TURNED_ROUND: lambda: nearest(y, *later)}
-    name = "the output when all scores are 0, the running mean of the positions,"
-    expect_close(y, mean, name, _tensors(wrong) | round_turned, tolerance=1e-4)
+    # A mask turned round shows the later positions, and itself or not; the last one then sees nothing, or all alike.
+    for later in (
+        ([2.0, 3.0], [2.0, 4.5], [0.0, 3.0]),
+        ([2.0, 4.5], [0.0, 3.0], [0.0, 0.0]),
+        ([2.0, 4.5], [0.0, 3.0], [2.0, 3.0]),
+    ):
+        seen = _alike(y.nan_to_num(), torch.tensor([later]))
+        expect(not seen, known.TURNED_ROUND, name, expected=mean, got=y)
+    expect_close(y, mean, name, _tensors(wrong), tolerance=1e-4)
 
     keys, values = expect_cache(cache)
     exchanged = _alike(keys, x.unsqueeze(1)) and _alike(values, turned.unsqueeze(1))
@@ -202,37 +221,49 @@ def CausalSelfAttention(cls: Callable) -> None:
         known.WRONG_WAY: _turned(x * torch.tensor([1, -1])).unsqueeze(1) * torch.tensor([1, -1]),
         known.FROM_1: _turned(x, 1).unsqueeze(1),
         known.KEYS_BY_WQ: torch.zeros(1, 1, 3, 2),
+        known.TURNED_AGAIN: _turned(turned).unsqueeze(1),
         known.MERGED_CACHE: turned,
     }
     turned = turned.unsqueeze(1)
     expect_close(keys, turned, "the keys in the cache", _tensors(wrong), tolerance=1e-4)
     expect_close(values, x.unsqueeze(1), "the values in the cache", tolerance=1e-4)
 
+    # Three positions, then two more: the other sizes of the cache are 1 and 2.
+    x = torch.cat((x, torch.tensor([[[2.0, -1.0], [7.0, 2.0]]])), 1)
+    mean, turned = torch.tensor([[[2.0, 2.0], [3.0, 2.0]]]), _turned(x).unsqueeze(1)
     rest, new = _in_two(attention, x)
-    from_2 = torch.cat((turned[:, :, :1], _turned(x[:, 1:], 2).unsqueeze(1)), 2)  # the sizes of the cache are 1 or 2
-    expect(not _alike(new[0], from_2), known.ANOTHER_T, "the keys in the new cache", expected=turned, got=new[0])
+    old, latest = turned[:, :, :3], turned[:, :, 3:]
+
+    def joined(old: Tensor, latest: Tensor) -> Tensor:
+        return torch.cat((old, latest), 2)
+
+    for first in (0, 1, 2, 4, 5):
+        counted = _alike(new[0], joined(old, _turned(x[:, 3:], first).unsqueeze(1)))
+        mistake = known.ANOTHER_T if first else known.FROM_0_AGAIN
+        expect(not counted, mistake, "the keys in the new cache", expected=turned, got=new[0])
     wrong = {
-        known.CACHE_UNUSED: [[[4.0, 6.0], [2.0, 4.5]]],
-        known.NO_MASK_WITH_CACHE: [[[2.0, 3.0]] * 2],
+        known.CACHE_UNUSED: [[[2.0, -1.0], [4.5, 0.5]]],
+        known.NO_MASK_WITH_CACHE: [[[3.0, 2.0]] * 2],
         known.MASK_OVER_OLDEST: [[[2.0, 0.0], [3.0, 3.0]]],
-        known.NEWEST_FIRST: [[[2.0, 4.5], [2.0, 3.0]]],
+        known.NEWEST_FIRST: [[[3.75, 1.75], [3.0, 2.0]]],
     }
-    name = "the running mean of positions 1 and 2, given the cache of position 0,"
-    expect_close(rest, mean[:, 1:], name, _tensors(wrong), tolerance=1e-4)
+    name = "the running mean of positions 3 and 4, given the cache of those before,"
+    expect_close(rest, mean, name, _tensors(wrong), tolerance=1e-4)
+    again = _turned(turned.squeeze(1)).unsqueeze(1)
     wrong = {
-        known.OLD_LOST: turned[:, :, 1:],
-        known.FROM_0_AGAIN: torch.cat((turned[:, :, :1], _turned(x[:, 1:]).unsqueeze(1)), 2),
-        known.TURNED_AGAIN: _turned(turned.squeeze(1)).unsqueeze(1),
+        known.OLD_LOST: lambda: latest,
+        known.UNROTATED_KEYS: lambda: joined(old, x[:, 3:].unsqueeze(1)),
+        known.TURNED_AGAIN: lambda: nearest(new[0], again, joined(again[:, :, :3], latest)),
     }
-    expect_close(new[0], turned, "the keys in the new cache", _tensors(wrong), tolerance=1e-4)
+    expect_close(new[0], turned, "the keys in the new cache", wrong, tolerance=1e-4)
 
     attention = _attention(cls, 1.0)
     whole, _ = expect_pair(call(attention, x), known)
     rest, _ = _in_two(attention, x)
-    scores = F.pad(_turned(x[:, 1:]), (0, 0, 1, 0)) @ turned.squeeze(1).mT / 2**0.5  # only the queries from 0 again
-    wrong = {known.FROM_0_AGAIN: lambda: _running(x, scores)[:, 1:]}
-    name = "the output of positions 1 and 2, given the cache of position 0,"
-    expect_close(rest, whole[:, 1:], name, wrong, tolerance=1e-4)
+    scores = F.pad(_turned(x[:, 3:]), (0, 0, 3, 0)) @ turned.squeeze(1).mT / 2**0.5  # only the queries from 0 again
+    wrong = {known.FROM_0_AGAIN: lambda: _running(x, scores)[:, 3:]}
+    name = "the output of positions 3 and 4, given the cache of those before,"
+    expect_close(rest, whole[:, 3:], name, wrong, tolerance=1e-4)
     _expect_heads(cls)
 
 
@@ -241,11 +272,11 @@ def _alike(a: Tensor, b: Tensor) -> bool:
 
 
 def _in_two(attention: nn.Module, x: Tensor) -> tuple[Tensor, Pair]:
-    """What two calls give, the first with one position: the output of the others, and the cache of all."""
-    _, cache = expect_pair(call(attention, x[:, :1]), m.CausalSelfAttention)
+    """What two calls give, the first with three positions: the output of the others, and the cache of all."""
+    _, cache = expect_pair(call(attention, x[:, :3]), m.CausalSelfAttention)
     old = expect_cache(cache)
     with unchanged(**{"the keys in the cache": old[0], "the values in the cache": old[1]}):
-        rest, new = expect_pair(call(attention, x[:, 1:], cache), m.CausalSelfAttention)
+        rest, new = expect_pair(call(attention, x[:, 3:], cache), m.CausalSelfAttention)
     return rest, expect_cache(new)
 
 
