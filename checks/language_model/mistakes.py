@@ -134,6 +134,9 @@ class perplexity(Mistake):
     SIGN = "the sign is turned round: it is exp of the mean of -log p"
     POWER_OF_2 = "2 is raised to a loss in natural logarithms: use exp"
     SOFTMAX_FIRST = "a softmax comes before the cross-entropy, which takes one itself: give it the logits"
+    NO_SOFTMAX = (
+        "scores are taken for log-probabilities: `log_softmax` makes these of them, as `cross_entropy` does inside"
+    )
     PADDING = "padding counts: leave out the positions whose target is `pad_id`"
     PADDING_ZEROED = "padding is zeroed but still counted: divide by the number of real tokens"
     BY_SENTENCES = "the sum is divided by the number of sentences, not of real tokens"

@@ -370,14 +370,18 @@ def make_table_model(table):
 )
 def perplexity(function: Callable) -> None:
     """Three real predictions with probabilities 1/2, 1/4 and 1/8."""
-    chances = torch.tensor([[2.0, 4, 1, 1], [4, 1, 2, 1], [1, 5, 1, 1], [1, 2, 4, 1]]) / 8
-    model = place(make_table_model, beside=function)(chances.log())
-    tokens = torch.tensor([[0, 1, 3, 3], [1, 2, 0, 3]])  # 3 is padding
+    # Numbers, and so much padding, that hardly two mistakes give the same.
+    chances = torch.tensor([[6.0, 4, 1, 5], [9, 1, 2, 4], [8, 2, 3, 3], [3, 5, 1, 7]]) / 16
+    table = chances.log() + 1.5  # scores: a softmax makes the probabilities of them
+    model = place(make_table_model, beside=function)(table)
+    tokens = torch.tensor([[0, 1, 2, 3, 3, 3, 3], [2, 0, 3, 3, 3, 3, 3]])  # 3 is padding
     with unchanged(tokens=tokens):
         value = call(function, model, tokens, 3)
-    logs = [math.log(2), math.log(4), math.log(8)]  # 0 then 1; 1 then 2; 2 then 0
+    logs = [math.log(4), math.log(8), math.log(2)]  # 0 then 1, 1 then 2; 2 then 0
     twice = -chances.log_softmax(-1)[[0, 1, 2], [1, 2, 0]].mean()
-    scores, targets = chances.log()[tokens[:, :-1]], tokens[:, 1:]
+    scores, inputs, targets = table[tokens[:, :-1]], tokens[:, :-1], tokens[:, 1:]
+    behind = F.cross_entropy(scores.mT, targets, reduction="none")  # of padding too
+    own = F.cross_entropy(table[tokens].mT, tokens, reduction="none")
 
     def nearest_number(*numbers: float) -> float:
         return min(numbers, key=lambda number: abs(number - value) if isinstance(value, float) else 0.0)
@@ -388,18 +392,20 @@ def perplexity(function: Callable) -> None:
         known.SUM: math.exp(sum(logs)),
         known.SIGN: 1 / 4,
         known.SOFTMAX_FIRST: twice.exp().item(),
-        known.PADDING: math.exp((sum(logs) + 3 * math.log(8)) / 6),
-        known.PADDING_ZEROED: math.exp(sum(logs) / 6),
-        known.MEAN_OF_INVERSES: nearest_number((2 + 4 + 8) / 3, (2 + 4 + 8 + 3) / 6),  # without padding, and with
+        known.NO_SOFTMAX: math.exp(sum(logs) / 3 - 1.5),
+        known.PADDING: behind.mean().exp().item(),
+        known.PADDING_ZEROED: math.exp(sum(logs) / 12),
+        known.MEAN_OF_INVERSES: nearest_number((4 + 8 + 2) / 3, (4 + 8 + 2 + 9) / 12),  # without padding, and with
         known.POWER_OF_2: 2 ** (sum(logs) / 3),
         known.BY_SENTENCES: math.exp(sum(logs) / 2),
-        known.NOT_SHIFTED: nearest_number(2**2.6, 2 ** (8 / 3)),  # the first token counted, and not
-        known.SHIFTED_BACK: F.cross_entropy(chances.log()[targets].mT, tokens[:, :-1], ignore_index=3).exp().item(),
-        known.RESHAPED: F.cross_entropy(scores.reshape(2, 4, 3), targets, ignore_index=3).exp().item(),
-        known.OF_REAL_ONES: 2**2.4,
+        # The first token counted, and not.
+        known.NOT_SHIFTED: nearest_number(*(own[:, k:][tokens[:, k:] != 3].mean().exp().item() for k in range(2))),
+        known.SHIFTED_BACK: F.cross_entropy(table[targets].mT, inputs, ignore_index=3).exp().item(),
+        known.RESHAPED: F.cross_entropy(scores.reshape(2, 4, 6), targets, ignore_index=3).exp().item(),
+        known.OF_REAL_ONES: behind[inputs != 3].mean().exp().item(),
         known.FIRST_COUNTED: math.exp(sum(logs) / 5),
-        known.MEAN_OF_PERPLEXITIES: 1 + 32**0.5 / 2,
-        known.MEAN_OF_MEANS: math.exp((logs[0] + (logs[1] + logs[2]) / 2) / 2),
+        known.MEAN_OF_PERPLEXITIES: 32**0.5 / 2 + 1,
+        known.MEAN_OF_MEANS: math.exp(((logs[0] + logs[1]) / 2 + logs[2]) / 2),
     }
     expect_number(
         value, 4.0, "the perplexity", {mistake: lambda number=number: number for mistake, number in wrong.items()}
