@@ -570,7 +570,7 @@ def generate(function: Callable) -> None:
     graded="other cases, gradients, dtypes and devices",
 )
 def induction_score(function: Callable) -> None:
-    """A head that looks behind the copies, one that looks at everything alike, one that looks at the first position."""
+    """Heads that look behind the copies, at everything alike, at the first position, and at the next one."""
     known = m.induction_score
     tokens = torch.tensor([[5, 7, 5, 9, 5, 7]])
     sharp = torch.zeros(6, 6)
@@ -586,7 +586,8 @@ def induction_score(function: Callable) -> None:
         sharp[i, : i + 1] = torch.tensor(row)
     even = torch.ones(6, 6).tril() / torch.arange(1, 7).unsqueeze(1)
     first = torch.eye(6)[:1].expand(6, 6)
-    weights = torch.stack((sharp, even, first)).unsqueeze(0)  # three heads: 3 times 3 are not the six positions
+    ahead = torch.eye(6).roll(1, dims=1)  # read the wrong way round it looks back
+    weights = torch.stack((sharp, even, first, ahead)).unsqueeze(0)
     with unchanged(weights=weights, tokens=tokens):
         value = call(function, weights, tokens)
 
@@ -600,8 +601,8 @@ def induction_score(function: Callable) -> None:
         known.FIRST_COPY: mean((2, 1), (4, 1), (5, 2)),
         known.ITSELF: mean(*((i, min(i + 1, 5)) for i in range(6))),
         known.ALL_POSITIONS: right / 2,
-        known.ALL_HEADS: right / 3,
-        known.TRANSPOSED: torch.zeros(3),
+        known.ALL_HEADS: right / 4,
+        known.TRANSPOSED: mean((1, 2), (3, 4), (2, 5)),
         known.SUM: 3 * right,
         known.NOT_OVER_BATCH: right.unsqueeze(0),
         known.OVER_HEADS: right.mean(),
@@ -610,4 +611,4 @@ def induction_score(function: Callable) -> None:
     added = mean((2, 1), (5, 2)) * 2 / 3 + mean((4, 1), (4, 3)) * 2 / 3
     of_copies = (added, added * 3 / 4, mean((2, 1), (5, 2)) * 2 / 3 + mean((4, 1), (4, 3)) / 3)
     all_copies = {known.ALL_COPIES: lambda: nearest(value, *of_copies)}
-    expect_close(value, right, "the scores of three heads", _tensors(wrong) | all_copies, tolerance=1e-4)
+    expect_close(value, right, "the scores of four heads", _tensors(wrong) | all_copies, tolerance=1e-4)
