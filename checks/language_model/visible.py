@@ -496,6 +496,8 @@ def make_counting_model(size, most):
 
         def forward(self, tokens, caches=None):
             self.computed += tokens.numel()
+            if caches is not None and len(caches) == 0:
+                raise ValueError("the caches are an empty list: before the first call there are none, which is None")
             past = 0 if caches is None else caches[0]
             if self.computed > most:  # tired: whoever computes positions twice gets another answer
                 tokens = tokens + 1
@@ -508,18 +510,19 @@ def make_counting_model(size, most):
 _TEXTS = (
     (
         [[2, 3], [3, 4]],
-        3,
+        4,
         None,
-        [[2, 3, 4, 5, 0], [3, 4, 5, 0, 1]],
+        [[2, 3, 4, 5, 0, 1], [3, 4, 5, 0, 1, 2]],
         {
-            m.generate.COMPUTED_AGAIN: [[2, 3, 4, 5, 1], [3, 4, 5, 0, 2]],
-            m.generate.ONE_TOO_FEW: [[2, 3, 4, 5], [3, 4, 5, 0]],
-            m.generate.ONE_TOO_MANY: [[2, 3, 4, 5, 0, 1], [3, 4, 5, 0, 1, 2]],
-            m.generate.PROMPT_COUNTED: [[2, 3, 4], [3, 4, 5]],
-            m.generate.FIRST_POSITION: [[2, 3, 3, 4, 5], [3, 4, 4, 5, 0]],
-            m.generate.FIRST_ROW: [[2, 3, 4, 5, 0], [3, 4, 4, 5, 0]],
-            m.generate.NO_PROMPT: [[4, 5, 0], [5, 0, 1]],
-            m.generate.TEMPERATURE_TWICE: [[2, 3, 0, 0, 0], [3, 4, 0, 0, 0]],  # 0 / 0, of which the first is taken
+            m.generate.COMPUTED_AGAIN: [[2, 3, 4, 5, 1, 3], [3, 4, 5, 0, 2, 4]],
+            m.generate.ONE_TOO_FEW: [[2, 3, 4, 5, 0], [3, 4, 5, 0, 1]],
+            m.generate.ONE_TOO_MANY: [[2, 3, 4, 5, 0, 1, 2], [3, 4, 5, 0, 1, 2, 3]],
+            m.generate.PROMPT_COUNTED: [[2, 3, 4, 5], [3, 4, 5, 0]],
+            m.generate.ONE_ALONE: [[2, 3, 4], [3, 4, 5]],
+            m.generate.FIRST_POSITION: [[2, 3, 3, 4, 5, 0], [3, 4, 4, 5, 0, 1]],
+            m.generate.FIRST_ROW: [[2, 3, 4, 5, 0, 1], [3, 4, 4, 5, 0, 1]],
+            m.generate.NO_PROMPT: [[4, 5, 0, 1], [5, 0, 1, 2]],
+            m.generate.TEMPERATURE_TWICE: [[2, 3] + [0] * 4, [3, 4] + [0] * 4],  # 0 / 0, of which the first is taken
         },
     ),
     (
@@ -558,7 +561,7 @@ def generate(function: Callable) -> None:
     """After 2 and 3 come 4, 5 and 0; with 5 as the end, a row alone ends at once, and beside it another one later."""
     for rows, length, eos_id, wanted, wrong in _TEXTS:
         prompt = torch.tensor(rows)
-        model = place(make_counting_model, beside=function)(6, 10)
+        model = place(make_counting_model, beside=function)(6, 12)
         with unchanged(prompt=prompt):
             tokens = call(function, model, prompt, length, eos_id=eos_id, temperature=0)
         asked = f"the prompt {rows}, length {length} and eos_id {eos_id}"
