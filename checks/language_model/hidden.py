@@ -30,6 +30,7 @@ from autograder.checks import (
     expect_parameter_gradients,
     expect_raises,
     expect_tensor,
+    explaining,
     found,
     gradients_of,
     named_parameters,
@@ -770,6 +771,9 @@ def _sampling_mistakes(logits: Tensor, settings: Mapping[str, Any]) -> dict[Mist
     }
     if "top_k" in settings or "top_p" in settings:
         mistakes[m.sample_next.UNORDERED] = lambda: _unordered(logits, settings)
+    if settings.keys() == {"top_k", "top_p"}:
+        mistakes[m.sample_next.TOP_P] = lambda: _distribution(logits, **{**settings, "top_p": None})
+        mistakes[m.sample_next.TOP_K] = lambda: _distribution(logits, **{**settings, "top_k": None})
     return mistakes
 
 
@@ -791,6 +795,8 @@ _SETTINGS: list[dict[str, Any]] = [
     {"top_p": 1e-6},
     {"temperature": 3.0, "top_p": 0.55},
     {"temperature": 0.4, "top_k": 2},
+    {"top_k": 3, "top_p": 0.85},  # without `top_k` more would be left
+    {"top_k": 4, "top_p": 0.61},  # without `top_p`
     {"top_k": 3, "top_p": 0.72},
     {"temperature": 0.7, "top_k": 4, "top_p": 0.8},
 ]
@@ -812,7 +818,8 @@ def check_sample_next(function: Callable) -> None:
         _expect_lot(function, lot)
     logits = randn(2, 5, dtype=torch.float32)
     refused = ({"top_p": 0.0}, {"top_p": -0.3}, {"top_p": 1.0 + drawn_between(0.001, 0.4)}, {"top_k": -drawn(1, 20)})
-    for setting in (*refused, {"temperature": -drawn_between(0.001, 0.9)}):
+    greedy = {"temperature": 0, "top_p": 1.0 + drawn_between(0.001, 0.4)}
+    for setting in (*refused, {"temperature": -drawn_between(0.001, 0.9)}, greedy):
         expect_raises(ValueError, lambda setting=setting: function(logits, **setting), listed(setting))
     for settings in ({}, {"top_k": 3, "top_p": 0.7}):
         expect_elsewhere(lambda settings=settings: function(logits.to("meta"), **settings))
@@ -845,11 +852,17 @@ def _expect_greedy(function: Callable) -> None:
             given = {"generator": torch.Generator().manual_seed(batch)} if "top_k" in settings else {}
             got, asked = _drawn(function, logits, **settings, **given), listed(settings)
             expect_close(got, right, "what is drawn", asked=asked, otherwise=m.sample_next.NOT_GREEDY)
+    close = 1e-6 * torch.stack([torch.randperm(7) for _ in range(24)]).float()  # a tiny temperature is not 0
+    got, asked = _drawn(function, close, temperature=0), "temperature=0, for scores that lie 1e-6 apart"
+    expect_close(got, close.argmax(-1), "what is drawn", asked=asked, otherwise=m.sample_next.NOT_GREEDY)
 
 
 def _expect_frequencies(function: Callable, settings: dict[str, Any], dtype: torch.dtype, constant: float) -> None:
     logits = torch.stack((_ROW, _OTHER)).repeat(_DRAWS, 1).to(dtype) + constant
-    tokens = _drawn(function, logits, **settings).view(_DRAWS, 2)
+    asked, undrawn = listed(settings), "probability tensor contains|sum of probabilities"
+    signs = {undrawn: m.sample_next.OVERFLOW} if constant > 1000 else {}  # smaller ones were drawn from before
+    with explaining(asked, signs):
+        tokens = _drawn(function, logits, **settings).view(_DRAWS, 2)
     for row, drawn_ones in ((_ROW, tokens[:, 0]), (_OTHER, tokens[:, 1])):
         counts = drawn_ones.bincount(minlength=len(row))
         right = _distribution(row, **settings)
@@ -857,7 +870,7 @@ def _expect_frequencies(function: Callable, settings: dict[str, Any], dtype: tor
             wrong = _sampling_mistakes(row, settings)
             mistake = next((one for one, f in wrong.items() if _fits(counts, f(), right)), Unexplained.VALUES)
             told = {"expected": _rounded(right), "got": _rounded(counts / _DRAWS)}
-            complain(mistake, f"the share of each token in {_DRAWS:,} draws", asked=listed(settings), **told)
+            complain(mistake, f"the share of each token in {_DRAWS:,} draws", asked=asked, **told)
 
 
 def _fits(counts: Tensor, wrong: Tensor, right: Tensor) -> bool:

@@ -180,10 +180,14 @@ class sample_next(Mistake):
     LEAST_LIKELY = "the likeliest token is left out: sort from the likeliest down, and keep the first ones"
     WARM = "`top_p` reads the probabilities from before the temperature: divide first"
     UNSORTED = "the sum for `top_p` runs over the tokens as they stand: sort them first, from the likeliest down"
-    UNORDERED = "what `top_k` or `top_p` leaves stays in sorted order: put it back into the order of the tokens"
+    UNORDERED = (
+        "places in sorted order are taken for tokens: put what `top_k` or `top_p` leaves back into the order of the "
+        "tokens"
+    )
     P_OF_ALL = "`top_p` reads the probabilities of all tokens: it reads what `top_k` has left, made to sum to 1 again"
     FIRST_ROW = "the first row's scores are used for all rows"
     FLOATS = "the tokens are no integers"
+    OVERFLOW = "`exp` of scores in the thousands overflows: the softmax has to subtract the largest first"
     ONE_FOR_ALL = "one random number decides for several rows: draw one for each"
 
 
@@ -239,3 +243,4 @@ class induction_score(Mistake):
 breaks(Rule.START, RMSNorm.START, LanguageModel.EMBEDDING_START, LanguageModel.NORM_START)
 breaks(Rule.NO_GRAPH, generate.GRADIENTS)
 breaks(Rule.EFFORT, generate.COMPUTED_AGAIN)
+breaks(Rule.LARGE, sample_next.OVERFLOW)
