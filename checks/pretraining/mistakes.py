@@ -6,7 +6,7 @@ from autograder.rules import Rule
 
 class pack(Mistake):
     NO_EOS = "there is no `eos_id` between the texts: it follows each of them"
-    EOS_FIRST = "`eos_id` comes before each text: it follows it"
+    EOS_FIRST = "`eos_id` comes before the first text: it follows each text"
     EOS_BETWEEN = (
         "the last block, which is just full, is missing: `eos_id` follows the last text, too, and only what fills no "
         "block is dropped"

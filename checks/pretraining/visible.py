@@ -47,7 +47,6 @@ def pack(function: Callable) -> None:
     right = torch.tensor([[1, 2, 9, 9, 3], [4, 5, 6, 7, 8]])
     wrong = {
         m.pack.NO_EOS: [[1, 2, 3, 4, 5]],
-        m.pack.EOS_FIRST: [[9, 1, 2, 9, 9], [3, 4, 5, 6, 7]],
         m.pack.EOS_ONCE: [[1, 2, 3, 4, 5], [6, 7, 8, 0, 9]],
         m.pack.EOS_FIXED: [[1, 2, 3, 3, 3], [4, 5, 6, 7, 8]],
         m.pack.EMPTY_LOST: [[1, 2, 9, 3, 4], [5, 6, 7, 8, 0]],
@@ -58,10 +57,16 @@ def pack(function: Callable) -> None:
     }
     likely = given({mistake: torch.tensor(value) for mistake, value in wrong.items()})
     expect_tensor(blocks, name="the blocks")
-    if blocks.dim() == 2 and blocks.shape[1] == 5 and len(blocks) > 2:
+    if blocks.dim() == 2 and blocks.shape[1] == 5:
+        got = blocks[:2].long()
+        early = got[:1].tolist() == [[9, 1, 2, 9, 9]]  # whether it follows the texts or not
+        expect(not early, m.pack.EOS_FIRST, "the first block", expected=right[0], got=blocks[:1].flatten())
+        kept = len(blocks) > 2 and torch.equal(got, right)
         told = {"expected": "of shape (2, 5)", "got": f"shape {tuple(blocks.shape)}"}
-        kept = torch.equal(blocks[:2].long(), right)
-        complain(m.pack.REST_KEPT if kept else m.pack.OVERLAP, "the blocks", **told)
+        expect(not kept, m.pack.REST_KEPT, "the blocks", **told)
+        joined = torch.tensor([1, 2, 9, 9, 3, 4, 5, 6, 7, 8, 0, 9])
+        overlap = any(torch.equal(got, joined.unfold(0, 5, step)[:2]) for step in range(1, 5))
+        expect(not overlap, m.pack.OVERLAP, "the second block", expected=right[1], got=blocks[1:2].flatten())
     expect_close(blocks, right, "the blocks of five", likely, torch.int64)
     blocks = call(function, [[1, 2], [], [3, 4, 5, 6, 7, 8, 0]], 3, 9)
     right = torch.tensor([[1, 2, 9], [9, 3, 4], [5, 6, 7], [8, 0, 9]])
