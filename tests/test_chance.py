@@ -166,7 +166,7 @@ def test_generate():
 
 
 def test_mask_tokens():
-    fates = 4 * (len(pretraining._VOCABULARIES) + 1)  # how many are chosen, and what becomes of them
+    fates = 4 * (len(pretraining._VOCABULARIES) + 2)  # how many are chosen, and what becomes of them
     evenly, missing = 18, 18 * (17 / 18) ** 3000  # of the tokens that are put in others' places
     assert 2 * chance.FALSE * (fates + evenly) + missing < LEAST
 

@@ -188,22 +188,30 @@ def _check_fates(
     stays = (inputs == tokens)[chosen]
     other = ~masked & ~stays
     expect(not torch.isin(inputs[chosen][other], torch.tensor(special)).any(), known.SPECIAL_DRAWN, asked=asked)
+    _expect_fates(masked, other, stays, 1 / (vocab - kinds), asked)
+
+
+def _expect_fates(masked: Tensor, other: Tensor, stays: Tensor, again: float, asked: str) -> None:
+    """80, 10 and 10 % of the tokens chosen have each fate; a drawn one is `again` so often the one that was there."""
+    count = len(masked)
     got = [round(part.double().mean().item(), 3) for part in (masked, other, stays)]
-    # The drawn token may be the one that was there: so rarely that the bounds of both hold.
-    again = 1 / (vocab - kinds)
+    # The bounds of both hold: one that never draws the token that was there is right, too.
     fits = _within(int(masked.sum()), count, 0.8)
     fits &= any(_within(int(other.sum()), count, 0.1 * (1 - p)) for p in (0.0, again))
     fits &= any(_within(int(stays.sum()), count, 0.1 * (1 + p)) for p in (0.0, again))
     what = "the shares of masked, replaced and unchanged tokens among the chosen"
-    expect(fits, known.FATES, what, asked=asked, expected=[0.8, 0.1, 0.1], got=got)
+    expect(fits, m.mask_tokens.FATES, what, asked=asked, expected=[0.8, 0.1, 0.1], got=got)
 
 
 def _check_vocabulary(function: Callable) -> None:
-    """All tokens but the special ones are put in others' places, and about equally often."""
-    known, vocab, special = m.mask_tokens, 24, _special(24, 5)
-    tokens = torch.full((100, 400), next(i for i in range(vocab) if i not in special))
+    """All tokens but the special ones are put in others' places, the first and last too, and about equally often."""
+    known, vocab, special = m.mask_tokens, 24, [i + 1 for i in _special(22, 5)]
+    tokens = torch.full((100, 400), next(i for i in range(10, vocab) if i not in special))
     inputs, chosen = expect_two(call(function, tokens, special[0], vocab, special, 1.0))
-    drawn = inputs[chosen & (inputs != special[0]) & (inputs != tokens)]
+    masked, stays = (inputs == special[0])[chosen], (inputs == tokens)[chosen]
+    drawn = inputs[chosen][~masked & ~stays]
+    told = {"expected": f"at most {vocab - 1}", "got": drawn.max() if len(drawn) else 0}
+    expect(((drawn >= 0) & (drawn < vocab)).all(), known.OUTSIDE, "the largest token", **told)
     expect(not torch.isin(drawn, torch.tensor(special)).any(), known.SPECIAL_DRAWN)
     counts = drawn.bincount(minlength=vocab)
     missing = [i for i in range(vocab) if i not in special and i != int(tokens[0, 0]) and counts[i] == 0]
@@ -211,6 +219,8 @@ def _check_vocabulary(function: Callable) -> None:
     told = {"expected": f"{vocab - 6} different ones", "got": f"{int((counts > 0).sum())}"}
     expect(not missing, mistake, "the tokens put in others' places", **told)
     even = all(_within(int(counts[i]), len(drawn), 1 / (vocab - 6)) for i in range(vocab) if counts[i])
+    # A draw of a special token must not be made up for by a mask, or by the token that was there.
+    _expect_fates(masked, ~masked & ~stays, stays, 1 / (vocab - 5), f"a vocabulary of {vocab}, 5 of them special")
     expect(even, known.FATES, "how often each token is put in another's place", got=counts[counts > 0].tolist())
 
 

@@ -28,9 +28,12 @@ class pack(Mistake):
 
 class mask_tokens(Mistake):
     NO_PAIR = "what is returned is no pair: the tokens to read, and which of them are to be guessed"
+    OTHER_ORDER = "the pair is turned round: the tokens to read come first, and which of them are to be guessed second"
     LABELS = (
-        "`chosen` holds tokens or labels such as -100: it is True where a token is to be guessed, and False elsewhere"
+        "`chosen` holds tokens, places or labels such as -100: it is True where a token is to be guessed, and False "
+        "elsewhere"
     )
+    LIST_GIVEN = "`torch.isin` looks things up in a tensor, and `special_ids` is a list: `torch.tensor` makes one of it"
     SHARE = "the share of the positions that is chosen is not `share`"
     SHARE_DEFAULT = "the default of `share` is not the one in the signature"
     SPECIAL_CHOSEN = "special tokens are chosen: those of `special_ids` never are"
@@ -38,13 +41,20 @@ class mask_tokens(Mistake):
     FIRST_IDS = (
         "the special tokens are taken to be the first numbers of the vocabulary: `special_ids` says which they are"
     )
+    OUTSIDE = "a token is put in that the vocabulary does not have: its tokens are 0 to `vocab_size - 1`"
     OTHERS_CHANGED = "tokens that were not chosen are changed"
-    ALWAYS_MASK = "every chosen token becomes `mask_id`: some become another token, and some stay"
+    ALWAYS_MASK = (
+        "every chosen token becomes `mask_id`: draw a fate for each, so that some become another token, and some stay"
+    )
     NONE_STAYS = "no chosen token stays as it is"
     NONE_ANOTHER = "no chosen token becomes another one than `mask_id`"
     NEVER_MASK = "no chosen token becomes `mask_id`"
     FATES = "the chosen tokens' three fates do not have the shares of the text"
     STAYING_LEFT_OUT = "the chosen tokens that stay are not in `chosen`: they are to be guessed, too"
+    ONLY_MASKED = (
+        "only those that became `mask_id` are in `chosen`: those that become another token, and those that stay, are "
+        "to be guessed, too"
+    )
     TURNED_ROUND = "`chosen` is turned round: it is True where a token is to be guessed"
     SAME_PLACES = "the same places are chosen in every row: each row is drawn by itself"
     ALWAYS_AS_MANY = "a fixed number of positions is chosen: each is drawn by itself"

@@ -80,6 +80,8 @@ def expect_two(result: Any) -> tuple[Tensor, Tensor]:
     expect(result is not None, Common.NO_RETURN, "the result", expected="a pair", got="None")
     pair = isinstance(result, tuple | list) and len(result) == 2
     expect(pair, m.mask_tokens.NO_PAIR, "the result", expected="a pair", got=f"a {result.__class__.__name__}")
+    turned = [getattr(part, "dtype", None) for part in result] == [torch.bool, torch.int64]
+    expect(not turned, m.mask_tokens.OTHER_ORDER)
     if isinstance(result[1], Tensor) and result[1].dtype == torch.int64:
         labelled = bool((result[1] < 0).any() or (result[1] > 1).any())
         expect(not labelled, m.mask_tokens.LABELS, "`chosen`", expected="True and False", got=result[1].flatten())
@@ -91,15 +93,20 @@ def expect_two(result: Any) -> tuple[Tensor, Tensor]:
     graded="other cases, sizes of 1 and the generator",
 )
 def mask_tokens(function: Callable) -> None:
-    """Tokens 0 to 49, of which 0, 3 and 7 are special, and 7 is the mask; a half is to be chosen."""
+    """Tokens 0 to 49, of which 0, 3 and 7 are special, and 7 is the mask; two fifths are to be chosen."""
     known, special = m.mask_tokens, torch.tensor([0, 3, 7])
-    tokens = (torch.arange(10_000) % 50).view(100, 100)
-    with unchanged(tokens=tokens):
-        inputs, chosen = expect_two(call(function, tokens, 7, 50, [0, 3, 7], 0.5))
-    expect_tensor(inputs, (100, 100), torch.int64, "the tokens to read")
-    expect_tensor(chosen, (100, 100), torch.bool, "`chosen`")
+    tokens = (torch.arange(10_000) % 50).view(50, 200)
+    with (
+        unchanged(tokens=tokens),
+        explaining("`special_ids` [0, 3, 7]", {r"isin\(\).*\(Tensor, list": known.LIST_GIVEN}),
+    ):
+        inputs, chosen = expect_two(call(function, tokens, 7, 50, [0, 3, 7], 0.4))
+    expect_tensor(inputs, (50, 200), torch.int64, "the tokens to read")
+    expect_tensor(chosen, (50, 200), torch.bool, "`chosen`")
     ordinary = ~torch.isin(tokens, special)
-    changed = inputs != tokens
+    changed, masked = inputs != tokens, inputs == 7
+    only = torch.equal(chosen & ordinary, masked & ordinary) and masked.any() and (changed & ~masked).any()
+    expect(not only, known.ONLY_MASKED, "`chosen`")
     turned = bool((changed <= ~chosen).all() and changed.any())
     expect(not turned, known.TURNED_ROUND, "`chosen`")
     expect(
@@ -118,18 +125,25 @@ def mask_tokens(function: Callable) -> None:
     hidden = inputs[chosen] == 7
     stay = inputs[chosen] == tokens[chosen]
     shares = [part.double().mean().item() for part in (hidden, ~hidden & ~stay, stay)] if chosen.any() else [0, 0, 0]
-    left_out = abs(share - 0.45) < 0.02 and shares[2] == 0 and shares[1] > 0.05
-    expect(not left_out, known.STAYING_LEFT_OUT, "the share of the tokens chosen", expected=0.5, got=share)
-    expect(abs(share - 0.5) < 0.05, known.SHARE, "the share of the tokens chosen", expected=0.5, got=share)
+    left_out = abs(share - 0.36) < 0.02 and shares[2] == 0 and shares[1] > 0.05
+    expect(not left_out, known.STAYING_LEFT_OUT, "the share of the tokens chosen", expected=0.4, got=share)
+    expect(abs(share - 0.4) < 0.05, known.SHARE, "the share of the tokens chosen", expected=0.4, got=share)
     told = {"expected": [0.8, 0.1, 0.1], "got": [round(part, 2) for part in shares]}
     what = "the shares of masked, replaced and unchanged tokens among the chosen"
     expect(shares[0] > 0, known.NEVER_MASK, what, **told)
     expect(shares[0] < 1, known.ALWAYS_MASK, what, **told)
+    for dim, line in ((1, "row"), (0, "column")):
+        count, of = (masked & chosen).sum(dim), chosen.sum(dim)
+        together = ((count == 0) | (count == of)).all()
+        expect(not together, known.FATES_TOGETHER, f"in each {line} all chosen tokens become `mask_id`, or none")
     expect(shares[2] > 0.02, known.NONE_STAYS, what, **told)
     expect(shares[1] > 0, known.NONE_ANOTHER, what, **told)
     right = zip(shares, (0.8, 0.1, 0.1), strict=True)
     expect(all(abs(got - wanted) < 0.04 for got, wanted in right), known.FATES, what, **told)
     drawn = inputs[chosen][~hidden]
+    expect(
+        ((drawn >= 0) & (drawn < 50)).all(), known.OUTSIDE, "the largest token", expected="at most 49", got=drawn.max()
+    )
     expect(not torch.isin(drawn, special).any(), known.SPECIAL_DRAWN)
 
 
