@@ -171,22 +171,23 @@ def body_is_kept(classifier, body):
     graded="other cases, sizes of 1, gradients and dtypes",
 )
 def ReviewClassifier(cls: Callable) -> None:
-    """Vectors of two features, the padding far from zero; two classes."""
+    """Vectors of two features, the padding far from zero; five classes."""
     known = m.ReviewClassifier
-    body = place(make_table_body, beside=cls)(4, 2)
-    model = call(cls, body, 2, 2, 3)
-    shapes = {"body.table.weight": (4, 2), "head.weight": (2, 2), "head.bias": (2,)}
+    body = place(make_table_body, beside=cls)(5, 2)
+    model = call(cls, body, 2, 5, 4)
+    shapes = {"body.table.weight": (5, 2), "head.weight": (5, 2), "head.bias": (5,)}
     expect_parameters(model, shapes, {"body": known.BODY_LEFT_OUT})
     expect(place(body_is_kept, beside=cls)(model, body), known.BODY_COPIED)
-    table = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0], [5.0, -5.0]])
-    head, bias = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([0.5, 0.0])
+    table = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0], [-1.0, 1.0], [5.0, -5.0]])
+    head = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, -1.0], [0.0, 0.0], [-1.0, 1.0]])
+    bias = torch.tensor([0.5, 0.0, 0.0, 1.0, 0.0])
     weights = {"body.table.weight": table, "head.weight": head, "head.bias": bias}
     model.load_state_dict(weights, strict=False)
-    tokens = torch.tensor([[0, 1, 2], [1, 0, 3], [2, 3, 3]])
+    tokens = torch.tensor([[0, 1, 2, 3], [1, 0, 2, 4], [2, 3, 4, 4]])
     with unchanged(tokens=tokens):
         y = call(model, tokens)
-    read = table[tokens] * torch.tensor([[1.0], [2.0], [3.0]])
-    kept = (tokens != 3).unsqueeze(-1)
+    read = table[tokens] * torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+    kept = (tokens != 4).unsqueeze(-1)
     total, count = (read * kept).sum(1), kept.sum(1)
 
     def judged(x: Tensor) -> Tensor:
@@ -201,12 +202,12 @@ def ReviewClassifier(cls: Callable) -> None:
     }
     for mistake, pooled in {
         known.MEAN_OVER_PADDING: read.mean(1),
-        known.DIVIDED_BY_N: total / 3,
+        known.DIVIDED_BY_N: total / 4,
         known.FIRST_POSITION: read[:, 0],
         known.LAST_POSITION: read[:, -1],
         known.LARGEST: read.masked_fill(~kept, -torch.inf).amax(1),
         known.SUM: total,
-        known.TURNED_ROUND: _mean_of(read, tokens == 3),
+        known.TURNED_ROUND: _mean_of(read, tokens == 4),
         known.PAD_IS_1: _mean_of(read, tokens != 1),
         known.PAD_IS_0: _mean_of(read, tokens != 0),
     }.items():
