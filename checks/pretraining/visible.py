@@ -367,30 +367,30 @@ def expect_frozen(cls: Callable, module: nn.Module) -> None:
 
 
 @visible(
-    "a layer of two features with a change of rank 2, before and after merging",
+    "a layer of three features with a change of rank 2, before and after merging",
     graded="other cases, sizes of 1, gradients, dtypes and devices",
 )
 def LowRank(cls: Callable) -> None:
     """alpha = 6 and rank 2 make a factor of 3."""
     known = m.LowRank
-    linear = place(make_linear, beside=cls)(2, 3, True)
+    linear = place(make_linear, beside=cls)(3, 4, True)
     module = call(cls, linear, 2, 6.0)
-    shapes = {"A": (2, 2), "B": (3, 2), "linear.weight": (3, 2), "linear.bias": (3,)}
+    shapes = {"A": (2, 3), "B": (4, 2), "linear.weight": (4, 3), "linear.bias": (4,)}
     expect_parameters(module, shapes)
     expect_frozen(cls, module)
     expect(not named_parameters(module)["B"].detach().any(), known.B_START)
     weights = {
-        "A": torch.tensor([[1.0, 2.0], [0.0, 1.0]]),
-        "B": torch.tensor([[1.0, 0.0], [0.0, 3.0], [1.0, -1.0]]),
-        "linear.weight": torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
-        "linear.bias": torch.tensor([0.5, 0.0, -1.0]),
+        "A": torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]]),
+        "B": torch.tensor([[1.0, 0.0], [0.0, 3.0], [1.0, -1.0], [2.0, 1.0]]),
+        "linear.weight": torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        "linear.bias": torch.tensor([0.5, 0.0, -1.0, 2.0]),
     }
     module.load_state_dict(weights, strict=False)
-    x = torch.tensor([[1.0, 1.0], [2.0, -1.0]])
+    x = torch.tensor([[1.0, 1.0, 0.0], [2.0, -1.0, 1.0]])
     with unchanged(x=x):
         y = call(module, x)
-    before = torch.tensor([[1.5, 1.0, 1.0], [2.5, -1.0, 0.0]])
-    change = torch.tensor([[3.0, 3.0, 2.0], [0.0, -3.0, 1.0]])
+    before = torch.tensor([[1.5, 1.0, 1.0, 2.0], [2.5, -1.0, 0.0, 3.0]])
+    change = torch.tensor([[3.0, 3.0, 2.0, 7.0], [0.0, -6.0, 2.0, -2.0]])
     factors = {
         known.NO_SCALE: 1.0,
         known.ALPHA_ONLY: 6.0,
