@@ -66,7 +66,9 @@ def _fresh() -> torch.Generator:
 
 def randn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """Standard normal numbers, new ones at each run."""
-    return torch.randn(shape, generator=_fresh(), dtype=torch.float64).to(dtype)
+    # Those of float32 are drawn several times as fast; float64's have digits that float32 would lose.
+    drawn_as = torch.float32 if dtype == torch.float32 else torch.float64
+    return torch.randn(shape, generator=_fresh(), dtype=drawn_as).to(dtype)
 
 
 def randint(low: int, high: int, shape: Sequence[int]) -> Tensor:
@@ -231,7 +233,11 @@ def _close(value: Tensor, expected: Tensor, tolerance: float | None) -> bool:
     if value.shape != expected.shape:
         return False
     limit = tolerance or _TOLERANCE.get(value.dtype, 0.0)
-    return torch.allclose(value.double(), expected.detach().double(), rtol=limit, atol=limit, equal_nan=True)
+    value, expected = value.double(), expected.detach().double()
+    # Most results are closer than the absolute tolerance alone, which shows in a tenth of `allclose`'s time.
+    if value.numel() and (value - expected).abs_().max() <= limit:
+        return True
+    return torch.allclose(value, expected, rtol=limit, atol=limit, equal_nan=True)
 
 
 def _recognised(
