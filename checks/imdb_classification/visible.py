@@ -144,7 +144,7 @@ def TransformerClassifier(TransformerClassifier: Callable) -> None:
         model = TransformerClassifier(6, 2, dim=4, heads=2, depth=2, max_len=5, **options)
         model.eval()
         tokens = torch.tensor([[2, 3], [5 - pad_id, 5], [5, 2], [3, 3], [0, 5 - pad_id]])
-        alone, padded = model(tokens), model(F.pad(tokens, (0, 2), value=pad_id))
+        alone, padded = call(model, tokens), call(model, F.pad(tokens, (0, 2), value=pad_id))
         what = f"the result after two pads are put behind, with {pad_id=},"
         expect_close(padded, alone.detach(), what, tolerance=1e-5, otherwise=mistake)
 
