@@ -155,6 +155,7 @@ class Seq2Seq(Mistake):
     ALWAYS_TRUTH = "`teacher_forcing` is not used: the true token is always fed"
     ALWAYS_OWN = "`teacher_forcing` is not used: the decoder's own token is always fed"
     ALWAYS_SOS = "`<sos>` is fed at every step"
+    OWN_NEVER_FED = "the decoder's own token is never fed: where the true one is not, its best guess belongs"
     FED_THE_ANSWER = (
         "the token that a step is asked for is fed to it, so that it has only to copy: the choice comes after the step"
     )

@@ -386,7 +386,7 @@ def make_watch():
 
 
 def make_counting_parts(watch):
-    """An encoder, and a decoder that asks for the number after the token that it is fed.
+    """An encoder, and a decoder that asks for the number after the token that it is fed, and least for two before it.
 
     Logit 6 is the sum of the source tokens that the mask lets through; logit 7 counts steps, beginning with the
     sentence's length.
@@ -404,7 +404,7 @@ def make_counting_parts(watch):
         def forward(self, token, hidden, encoder_outputs, mask):
             hidden, token = hidden + 1, self.watch(token, mask)
             seen = (encoder_outputs * mask.unsqueeze(-1)).sum(dim=1)
-            scores = 1000.0 * torch.eye(6)[(token + 1) % 6]
+            scores = 1000.0 * torch.eye(6)[(token + 1) % 6] - torch.eye(6)[(token + 4) % 6]
             return torch.cat([scores, seen, hidden], dim=-1), hidden, mask
 
     return Encoder(), Decoder()
@@ -459,7 +459,8 @@ def _expect_tokens(forced: Any, free: Any) -> None:
         ((_OWN, _TRUE), m.Seq2Seq.REVERSED),
         ((_OWN, _OWN), m.Seq2Seq.ALWAYS_OWN),
         ((_TRUE, _TRUE), m.Seq2Seq.ALWAYS_TRUTH),
-        ((_TRUE, _SOS), m.Seq2Seq.LEAST_LIKELY),
+        ((_TRUE, [[1, 5, 3], [1, 5, 3]]), m.Seq2Seq.LEAST_LIKELY),
+        ((_TRUE, _SOS), m.Seq2Seq.OWN_NEVER_FED),
         ((_SOS, _SOS), m.Seq2Seq.ALWAYS_SOS),
     ]
     what = "the tokens predicted for the first sentence"
