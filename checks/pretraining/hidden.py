@@ -665,10 +665,13 @@ def _rivals_found(read: _Texts, tested: _Texts, n: int, share: float) -> dict[Mi
     def cut_short(text: Sequence[Any]) -> list:
         return list(text[:-1])
 
-    def strided() -> list[int]:
-        seen = {tuple(t[i : i + n]) for t in read for i in range(0, len(t) - n + 1, n)}
-        parts = [[tuple(t[i : i + n]) for i in range(0, len(t) - n + 1, n)] for t in tested]
-        return [i for i, p in enumerate(parts) if p and sum(g in seen for g in p) >= share * len(p)]
+    def cut(step: int, spared: int) -> list[int]:
+        def runs(text: Sequence[Any]) -> list[tuple]:
+            return [tuple(text[i : i + n]) for i in range(0, len(text) - spared, step)]
+
+        seen = {run for text in read for run in runs(text)}
+        parts = [runs(text) for text in tested]
+        return [i for i, p in enumerate(parts) if p and sum(run in seen for run in p) >= share * len(p)]
 
     def short() -> list[int]:
         return sorted({*_by_rule(read, tested, n, enough), *(i for i, t in enumerate(tested) if len(t) < n)})
@@ -690,7 +693,8 @@ def _rivals_found(read: _Texts, tested: _Texts, n: int, share: float) -> dict[Mi
         known.SHORT: short,
         known.ONE_SOURCE: one_source,
         known.WHOLE: lambda: [i for i, text in enumerate(tested) if list(text) in [list(r) for r in read]],
-        known.STRIDE: strided,
+        known.STRIDE: lambda: cut(n, n - 1),
+        known.RAGGED: lambda: cut(1, 0),
     }
 
 

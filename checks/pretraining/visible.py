@@ -494,5 +494,6 @@ def contaminated(function: Callable) -> None:
         known.ONE_SOURCE: [0, 1, 7, 9, 12, 17],
         known.WHOLE: [0, 12],
         known.STRIDE: [0, 1, 2, 3, 7, 12, 15, 16],
+        known.RAGGED: [0, 3, 9, 12, 17],
     }
     expect_indices(value, [0, 1, 3, 7, 9, 12, 17], given(wrong), "the letters of the example, n=2 and share=0.75")
