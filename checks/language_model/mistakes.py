@@ -195,6 +195,7 @@ class generate(Mistake):
     NO_PROMPT = "the prompt is left out: the result begins with it"
     COMPUTED_AGAIN = "positions are computed again and again: hand the caches on, and with them the newest token alone"
     NO_CACHES = "the model sees the newest token alone: hand the caches on too"
+    OLD_CACHES = "the prompt's caches are handed on again and again: hand on those that the latest call returned"
     LAST_AGAIN = "the prompt's last token is read twice: the first call's scores tell of the first new token already"
     ONE_TOO_FEW = "one token too few is written"
     ONE_TOO_MANY = "one token too many is written"
