@@ -326,10 +326,11 @@ def _check_dropped_once(cls: Callable) -> None:
 
 def _check_classifier_gradients(cls: Callable) -> None:
     sizes = (7, 3, 6, 2, 2, 9)
-    module, state = _build(cls, sizes)
-    tokens = torch.cat([_tokens(3, 6, 7, 1), torch.ones(1, 6, dtype=torch.long)])
-    oracle = partial(_classify, heads=2, depth=2, pad_id=1)
-    expect_parameter_gradients(module, oracle, state, [tokens], tolerance=_FLOAT32)
+    for pad_id in (0, 1):
+        module, state = _build(cls, sizes, pad_id=pad_id)
+        tokens = torch.cat([_tokens(3, 6, 7, pad_id), torch.full((1, 6), pad_id)])
+        oracle = partial(_classify, heads=2, depth=2, pad_id=pad_id)
+        expect_parameter_gradients(module, oracle, state, [tokens], tolerance=_FLOAT32)
     expect_device(module.to("meta"), {"tokens": tokens})
 
 
