@@ -46,7 +46,7 @@ from autograder.checks import draw_size as drawn
 from checks.chance import FALSE, drawn_between, drawn_wide, likely_counts
 from checks.formulas import linear
 from checks.language_model import mistakes as m
-from checks.language_model.visible import expect_cache, expect_caches, expect_pair, expect_tied, listed
+from checks.language_model.visible import UNDRAWN, expect_cache, expect_caches, expect_pair, expect_tied, listed
 
 State = Mapping[str, Tensor]
 # A norm, or the angles of `rotate`, may be computed in float32 whatever x is: float64 results are held to less there.
@@ -859,8 +859,8 @@ def _expect_greedy(function: Callable) -> None:
 
 def _expect_frequencies(function: Callable, settings: dict[str, Any], dtype: torch.dtype, constant: float) -> None:
     logits = torch.stack((_ROW, _OTHER)).repeat(_DRAWS, 1).to(dtype) + constant
-    asked, undrawn = listed(settings), "probability tensor contains|sum of probabilities"
-    signs = {undrawn: m.sample_next.OVERFLOW} if constant > 1000 else {}  # smaller ones were drawn from before
+    asked = listed(settings)
+    signs = {UNDRAWN: m.sample_next.OVERFLOW} if constant > 1000 else {}  # smaller ones were drawn from before
     with explaining(asked, signs):
         tokens = _drawn(function, logits, **settings).view(_DRAWS, 2)
     for row, drawn_ones in ((_ROW, tokens[:, 0]), (_OTHER, tokens[:, 1])):

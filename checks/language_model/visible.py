@@ -426,6 +426,10 @@ def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> M
     return m.sample_next.WARM if "temperature" in settings else m.sample_next.CROSSING
 
 
+# What torch says of numbers that it cannot draw from.
+UNDRAWN = "probability tensor contains|sum of probabilities"
+
+
 @visible(
     "greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw",
     graded="other cases, sizes of 1, large numbers and devices",
@@ -435,7 +439,6 @@ def sample_next(function: Callable) -> None:
     known = m.sample_next
     # Below 0, so that sums of scores never reach a `top_p`.
     logits = (torch.tensor([4.0, 2.0, 1.0, 1.0]).log() - 2).expand(2000, 4).clone()
-    undrawn = "probability tensor contains|sum of probabilities"
 
     def drawn(**settings: Any) -> Tensor:
         with unchanged(logits=logits):
@@ -444,11 +447,11 @@ def sample_next(function: Callable) -> None:
         expect(not tokens.is_floating_point(), known.FLOATS, "their dtype", got=tokens.dtype)
         return tokens
 
-    with explaining("temperature=0", {undrawn: known.NOT_GREEDY}):
+    with explaining("temperature=0", {UNDRAWN: known.NOT_GREEDY}):
         found = sorted(set(drawn(temperature=0).tolist()))
     expect(found == [0], known.NOT_GREEDY, "the tokens drawn", expected=[0], got=found)
     what = "the share of the likeliest token"
-    with explaining("no setting", {undrawn: known.NO_SOFTMAX}):
+    with explaining("no setting", {UNDRAWN: known.NO_SOFTMAX}):
         plain = (drawn() == 0).double().mean().item()  # of probabilities taken for logits 0.32
     expect(abs(plain - 0.32) > 0.035, known.SOFTMAX_TWICE, what, asked="no setting", expected=0.5, got=plain)
     if plain in (0.0, 1.0):  # one draw for all rows gives now this token, now that one
