@@ -1066,6 +1066,18 @@ def said(error: Exception | None) -> str:
     return "" if error is None else f"{name}: {error}".splitlines()[0]
 
 
+def expect_accepted(error: Exception | None, rejects: Mistake, stops: Mistake, what: str) -> None:
+    """Fail unless a reader's own test accepts what is right.
+
+    Args:
+        error: what the test raised, see `outcome_of`.
+        rejects: the mistake of a test that says it is broken.
+        stops: the mistake of a test that stops by an error of its own.
+        what: what the message calls what the test says.
+    """
+    expect(error is None, rejects if isinstance(error, AssertionError) else stops, what, got=said(error))
+
+
 def place(helper: Callable, beside: Any) -> Any:
     """A helper that student code is to receive, in the process where that code lives.
 
