@@ -506,15 +506,11 @@ def _low_rank_rivals(
     return found | {known.NO_LINEAR: partial(_low_rank, x, state, alpha / rank, False)}
 
 
-def _merged_rivals(
-    x: Tensor, state: Mapping[str, Tensor], rank: int, alpha: float
-) -> dict[Mistake, Callable[[], Tensor]]:
+def _merged_rivals(x: Tensor, state: Mapping[str, Tensor]) -> dict[Mistake, Callable[[], Tensor]]:
     known = m.LowRank
-    without = {name: value for name, value in state.items() if name != "linear.bias"}
     return {
         known.MERGED_BARE: partial(_low_rank, x, state, 0.0),
         known.MERGED_SCALE: partial(_low_rank, x, state, 1.0),
-        known.MERGED_NO_BIAS: partial(_low_rank, x, without, alpha / rank),
     }
 
 
@@ -562,7 +558,7 @@ def check_low_rank(cls: Callable) -> None:
                 rivals = _low_rank_rivals(x.double(), state, rank, alpha)
                 expect_close(y, right, "the output", rivals, dtype, tolerance, asked)
             x = randn(4, inside, dtype=dtype)
-            right, rivals = _low_rank(x.double(), state, alpha / rank), _merged_rivals(x.double(), state, rank, alpha)
+            right, rivals = _low_rank(x.double(), state, alpha / rank), _merged_rivals(x.double(), state)
             for training in (True, False):
                 expect_merged(cls, module.train(training), x, right, rivals, bias, tolerance)
         x = randn(4, inside)

@@ -121,7 +121,7 @@ class LowRank(Mistake):
     UPSIDE_DOWN = "the change is multiplied by `rank / alpha`: it is `alpha / rank`"
     SUBTRACTED = "the change is subtracted: add it"
     MERGED_BARE = "`merged()` gives the frozen layer without the change"
-    MERGED_NO_BIAS = "`merged()` loses the bias of the frozen layer"
+    MERGED_NO_BIAS = "`merged()` has another bias than the frozen layer, or none: it is the same"
     MERGED_SCALE = "`merged()` leaves out the factor `alpha / rank`"
     MERGED_IN_PLACE = (
         "`merged()` changes the layer itself, or shares parameters with it, so that what becomes of one shows in the "

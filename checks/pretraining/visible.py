@@ -404,7 +404,6 @@ def LowRank(cls: Callable) -> None:
     right = before + 3 * change
     expect_close(y, right, "the output", given(wrong), tolerance=1e-4)
     rivals = {known.MERGED_BARE: before, known.MERGED_SCALE: before + change}
-    rivals[known.MERGED_NO_BIAS] = right - weights["linear.bias"]
     expect_merged(cls, module, x, right, given(rivals), True, 1e-4)
 
 
@@ -425,8 +424,10 @@ def expect_merged(
     expect(layer, known.MERGED_NO_LAYER)
     dtype, what = place(dtype_of, beside=cls)(merged), "the weight of the layer of `merged()`"
     expect(dtype in ("", str(x.dtype)), Common.WRONG_DTYPE, what, expected=str(x.dtype), got=dtype)
-    expect_close(call(merged, x), right, "what the layer of `merged()` gives", rivals, x.dtype, tolerance)
     expect(bias or not has_bias, known.BIAS_MADE_UP)
+    merged_bias, linear_bias = (call(layer, torch.zeros_like(x)) for layer in (merged, module))
+    rivals = {**rivals, known.MERGED_NO_BIAS: lambda: right - linear_bias + merged_bias}
+    expect_close(call(merged, x), right, "what the layer of `merged()` gives", rivals, x.dtype, tolerance)
     with torch.no_grad():
         for parameter in merged.parameters():
             parameter.mul_(3)
