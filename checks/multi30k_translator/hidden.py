@@ -158,11 +158,16 @@ class Toy(nn.Module):
         super().__init__()
         self.register_buffer("table", table)  # (rows, V)
         self.encoded, self.decoded, self.longest = 0, 0, 0
-        self.recorded = False
+        self.recorded = self.trained = False
+        self.eval()
+
+    def _look(self):
+        self.recorded = self.recorded or torch.is_grad_enabled()
+        self.trained = self.trained or self.training
 
     def encode(self, source):
         self.encoded += 1
-        self.recorded = self.recorded or torch.is_grad_enabled()
+        self._look()
         return 3.0 * source.unsqueeze(-1)  # (B, m, 1)
 
     def decode(self, target, memory, source):
@@ -173,7 +178,7 @@ class Toy(nn.Module):
             )
         self.decoded += 1
         self.longest = max(self.longest, target.shape[1])
-        self.recorded = self.recorded or torch.is_grad_enabled()
+        self._look()
         place = torch.arange(1, target.shape[1] + 1, device=target.device)
         told = source.sum(1) * 7 + memory.sum((1, 2)).long() * 5  # (B,)
         state = ((target + 1) * (place**2 + 3)).cumsum(1) + told.unsqueeze(1)  # (B, n)
@@ -260,6 +265,7 @@ def _greedy_mistakes(sentences: list[_After], max_len: int, bos_id: int, eos_id:
 def _expect_manners(toy: nn.Module, steps: int, max_len: int) -> None:
     """What a decoder may ask of the model."""
     expect(not toy.recorded, m.decoding.GRAPH)
+    expect(not toy.trained, m.decoding.TRAINING)
     expect(toy.encoded == 1, m.decoding.ENCODES_AGAIN, "the number of its calls", expected=1, got=toy.encoded)
     told = {"asked": f"max_len {max_len}", "expected": steps, "got": toy.decoded}
     mistake = m.decoding.NEVER_STOPS if toy.decoded <= max_len else m.decoding.ONE_BY_ONE
@@ -291,7 +297,6 @@ def check_greedy_decode(function: Callable) -> None:
             if number > 1 or _different([*mistakes.values(), expected]) == len(mistakes) + 1:
                 break
         toy = place(Toy, beside=function)(table)
-        toy.eval()
         with unchanged(source=source):
             value = call(function, toy, source, max_len, bos_id, eos_id)
         asked = f"source {tuple(source.shape)}, max_len {max_len}, bos_id {bos_id} and eos_id {eos_id}"
@@ -510,7 +515,6 @@ def _expect_beam(
     Only of batches made to tell the mistakes apart is one `named`: a short sentence may fit one of them by chance.
     """
     toy = place(Toy, beside=function)(table)
-    toy.eval()
     args = [source, *(settings[name] for name in ("beam", "max_len", "bos_id", "eos_id"))]
     penalty = {} if alpha is None else {"length_penalty": alpha}
     with unchanged(source=source):

@@ -62,6 +62,10 @@ class decoding(Mistake):
     NEWEST_ONLY = "only the newest token is given to `decode`: it needs all of them"
     ENCODES_AGAIN = "`encode` is called again: once is enough, the source does not change"
     GRAPH = "a graph is recorded, which costs memory: decode inside `torch.no_grad()`"
+    TRAINING = (
+        "the model is put into training mode, where its dropout changes what it says: it comes in evaluation mode, and "
+        "translates so"
+    )
     ONE_BY_ONE = "the sentences are decoded one by one: decode all together, with one call for each step"
     NEVER_STOPS = "it goes on after every translation has ended: keep a note of which have, and stop once all have"
 
