@@ -82,6 +82,9 @@ LONGER = "a body that has read longer, all of it fine-tuned"
 
 
 JUDGED = "Film_reviews__IMDB___judged_after_reading*"
+OF_LAST_TOKENS = (
+    "Film_reviews__IMDB___the_last_512_tokens_of_each-logistic_regression__NB-weighted_words__pairs_and_triples-0"
+)
 COPIES = "*test_reviews_among_what_was_read*"
 WITHOUT_COPIES = "*without_the_test_reviews_that_were_read*"
 
@@ -425,6 +428,14 @@ CLAIMS = [
         "real-reading",
         "the words lead by 0.77 [0.40, 1.14]",
         lambda _: lead(JUDGED, TUNED, 25_000, NGRAMS) == [-0.77, -1.14, -0.4],
+    ),
+    Claim(
+        "real-reading",
+        "they are right in 91.73 % with all 25,000 labels, where they are right in 91.79 % here",
+        lambda _: (
+            [round(run["values"]["accuracy"], 2) for run in records(OF_LAST_TOKENS)] == [91.73]
+            and [round(found, 2) for found in recorded(NGRAMS, 25_000)] == [91.79]
+        ),
     ),
     Claim(
         "real-reading",
