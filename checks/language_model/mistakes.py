@@ -63,6 +63,10 @@ class CausalSelfAttention(Mistake):
     NEXT_TOO = "each position sees the next one too: it sees itself and those before it"
     NO_MASK_WITH_CACHE = "the new positions see each other without a mask: each sees itself and those before it"
     MASK_OVER_OLDEST = "the new positions' mask is laid over the oldest keys: it begins behind those in the cache"
+    NEW_OR_ALL = (
+        "with a cache, a size is the number of new positions where it should be that of all so far, or the other way "
+        "round: the mask has a row for each new one and a column for every one"
+    )
     UNROTATED_KEYS = "the keys are not rotated, or kept before their rotation"
     UNROTATED_QUERIES = "only the keys are rotated: the queries are, too"
     ROTATED_VALUES = "the values are rotated too: they carry content, not position"
@@ -77,6 +81,9 @@ class CausalSelfAttention(Mistake):
     TURNED_AGAIN = "keys are turned twice: those in the cache are turned already, so turn only the new ones, once"
     CACHE_UNUSED = "the cache is not used: the new positions see only themselves"
     OLD_LOST = "the older positions are lost from the cache: join the new ones to them"
+    JOINED_ASIDE = (
+        "`torch.cat` joins along another dimension than that of the positions, which in keys and values is the third"
+    )
     NEWEST_FIRST = "the newest keys and values come before the older ones: join them behind"
     OWN_CACHE = "the layer goes on from what it kept of its last call: go on from the cache that is handed in"
     VALUES_FIRST = "the cache holds the values first: it is keys, then values"
