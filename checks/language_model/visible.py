@@ -580,9 +580,10 @@ def generate(function: Callable) -> None:
     for rows, length, eos_id, wanted, wrong in _TEXTS:
         prompt = torch.tensor(rows)
         model = place(make_counting_model, beside=function)(6, 12)
-        with unchanged(prompt=prompt):
-            tokens = call(function, model, prompt, length, eos_id=eos_id, temperature=0)
         asked = f"the prompt {rows}, length {length} and eos_id {eos_id}"
+        signs = {"Sizes of tensors must match except in dimension 0": m.generate.JOINED_BELOW}
+        with unchanged(prompt=prompt), explaining(asked, signs):
+            tokens = call(function, model, prompt, length, eos_id=eos_id, temperature=0)
         expect_close(tokens, torch.tensor(wanted), "what is written", _tensors(wrong), asked=asked)
 
 
