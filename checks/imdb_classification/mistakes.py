@@ -184,6 +184,7 @@ class paired_bootstrap(Mistake):
     )
     SAMPLES_IGNORED = "`samples` is ignored: of one sample both percentiles are that sample's difference"
     NO_WIDTH = "the interval has no width: draw the examples with replacement, as many as there are"
+    ONE_DRAW = "the interval has no width, since one draw serves for all samples: draw anew for each of them"
     SAMPLES_CAPPED = "more samples give the same result: as many are to be drawn as `samples` says"
     DEFAULT_SAMPLES = "the default of `samples` is another than the exercise says"
     OTHER_COUNT = "a draw has another number of examples than there are"

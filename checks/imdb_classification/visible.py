@@ -411,7 +411,12 @@ def paired_bootstrap(paired_bootstrap: Callable) -> None:
     if abs(low + 1 / 8) < 1e-6 and abs(high - 1 / 4) < 1e-6:  # the right ends, 0 and 3/8, mirrored or moved by 1/8
         below = m.paired_bootstrap.MOVED
     expect(low > -1e-6, below, interval, expected="at 0 or above")
-    expect(low != high, m.paired_bootstrap.NO_WIDTH, interval)
+    if low == high:
+        # Without replacement each draw is all the examples, with the difference between them; a single draw moves.
+        seeds = [torch.Generator().manual_seed(seed) for seed in range(10)]
+        ends = [expect_triple(call(paired_bootstrap, a.clone(), b.clone(), generator=seed))[1] for seed in seeds]
+        moves = max(ends) - min(ends) > 1e-6
+        complain(m.paired_bootstrap.ONE_DRAW if moves else m.paired_bootstrap.NO_WIDTH, interval)
     expect(high <= 1, m.paired_bootstrap.COUNTED, interval, expected="at 1 or below")  # no mean is above 1
     expect(high < 1, m.paired_bootstrap.OTHER_COUNT, interval)  # the same example eight times
     same = call(paired_bootstrap, b.clone(), b.clone(), generator=torch.Generator().manual_seed(0))
