@@ -762,8 +762,8 @@ def _check_both_ends(function: Callable) -> None:
         m.paired_bootstrap.NINETY_NINE_PERCENT: 2.576,
         m.paired_bootstrap.STANDARD_ERROR: 1.0,
     }
-    centred = abs((high + low) / 2 - mean) < 0.3 * width
-    fits = [k for k, errors in widths.items() if centred and abs((high - low) / 2 / width - errors) < 0.2]
+    away = (mean - low) / width, (high - mean) / width
+    fits = [k for k, errors in widths.items() if all(abs(end - errors) < 0.2 for end in away)]
     told = {
         "expected": f"near {mean - 1.96 * width:.4f} to {mean + 1.96 * width:.4f}",
         "got": f"{low:.4f} to {high:.4f}",
