@@ -157,7 +157,8 @@ class Seq2Seq(Mistake):
     ALWAYS_SOS = "`<sos>` is fed at every step"
     OWN_NEVER_FED = "the decoder's own token is never fed: where the true one is not, its best guess belongs"
     FED_THE_ANSWER = (
-        "the token that a step is asked for is fed to it, so that it has only to copy: the choice comes after the step"
+        "the token that a step is asked for is fed to it, so that it has only to copy: feed the token of position t "
+        "after the step that scores it"
     )
     SOS_SCORED = "position 0 is scored, so that `<sos>` is fed twice: the loop starts at 1"
     ZEROS_IN_FRONT = "there is a step too many in front, with logits of zeros: return positions 1 to n - 1"
