@@ -232,6 +232,12 @@ def judged() -> list[float]:
     return first(f"{REWARDED} − beam of 5", "The_shipped*")["difference"]
 
 
+def by_shipped_beam() -> list[float]:
+    """What a beam of 5 brings the translator that ships on the test captions, and the interval."""
+    middle, low, high = first("beam of 1 − beam of 5", "The_shipped_translator_as_it_ships*")["difference"]
+    return [-middle, -high, -low]
+
+
 def described(text: str, name: str) -> list[list[float]]:
     """Tokens of a caption, mean precision and BLEU, of each line that begins so."""
     return [numbers(line.partition(":")[2]) for line in text.splitlines() if line.startswith(name)]
@@ -332,7 +338,7 @@ CLAIMS = [
             and "373 training captions" in first("beam of 5", SAMPLE)["data"]
         ),
     ),
-    Claim("shipped-beam-reading", signed(difference(f"{TAUGHT} − {TAUGHT}, greedy")), always),
+    Claim("shipped-beam-reading", f"{signed(by_shipped_beam())} to this translator", always),
     Claim(
         "shipped-beam-reading",
         f"The ladder's {difference('transformer, subwords − transformer, subwords, greedy')[0]:+.2f}",
@@ -341,7 +347,7 @@ CLAIMS = [
     Claim(
         "shipped-beam-reading",
         "which may be chance, too",
-        lambda _: difference(f"{TAUGHT} − {TAUGHT}, greedy")[1] < 0,
+        lambda _: by_shipped_beam()[1] < 0 < by_shipped_beam()[0],
     ),
     *(
         Claim(cell, signed(decoding(title)), always)
