@@ -386,6 +386,7 @@ _CHOICE_MISTAKES: dict[Mistake, _Final] = {
     m.beam_search.NO_PENALTY: lambda total, length, alpha: total,
     m.beam_search.PENALTY_FIXED: lambda total, length, alpha: _penalised(total, length, 0.6),
     m.beam_search.MULTIPLIED: lambda total, length, alpha: total * ((5 + length) / 6) ** alpha,
+    m.beam_search.SUBTRACTED: lambda total, length, alpha: total - alpha * math.log((5 + length) / 6),
     m.beam_search.BRACKETS: lambda total, length, alpha: total / (5 + length / 6) ** alpha,
     m.beam_search.OTHER_PENALTY: lambda total, length, alpha: total / length**alpha,
     m.beam_search.BY_LENGTH: lambda total, length, alpha: total / length,
@@ -493,8 +494,8 @@ def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, l
             longer = {one: [*outcomes.get(one, []), tokens] for one, tokens in wrong.items()}
             if _different(longer.values()) > _different(outcomes.values()):
                 kept, outcomes = [*kept, (row, right)], longer
-            # Without a penalty seven of them are none.
-            complete = _different(outcomes.values()) == len(outcomes) - (0 if alpha else 7)
+            # Without a penalty eight of them are none.
+            complete = _different(outcomes.values()) == len(outcomes) - (0 if alpha else 8)
 
 
 def _different(outcomes: Iterable[list[Tokens]]) -> int:
