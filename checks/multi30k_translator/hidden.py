@@ -386,7 +386,6 @@ _CHOICE_MISTAKES: dict[Mistake, _Final] = {
     m.beam_search.NO_PENALTY: lambda total, length, alpha: total,
     m.beam_search.PENALTY_FIXED: lambda total, length, alpha: _penalised(total, length, 0.6),
     m.beam_search.MULTIPLIED: lambda total, length, alpha: total * ((5 + length) / 6) ** alpha,
-    m.beam_search.SUBTRACTED: lambda total, length, alpha: total - alpha * math.log((5 + length) / 6),
     m.beam_search.BRACKETS: lambda total, length, alpha: total / (5 + length / 6) ** alpha,
     m.beam_search.OTHER_PENALTY: lambda total, length, alpha: total / length**alpha,
     m.beam_search.BY_LENGTH: lambda total, length, alpha: total / length,
@@ -470,6 +469,11 @@ def _leaders_ended(sentences: list[_After], alpha: float, leads_by: float, **set
     return [_choose(beam, eos_id, alpha)[0] for beam in found]
 
 
+def _subtracted(total: float, length: int, alpha: float) -> float:
+    """The penalty's logarithm subtracted, where the sum is to be divided by the penalty."""
+    return total - alpha * math.log((5 + length) / 6)
+
+
 def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, list[tuple[Tensor, Tokens]]]:
     """A table, and sentences that tell every mistake from the right answer and from the others.
 
@@ -490,7 +494,9 @@ def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, l
                 if len(kept) == 30:
                     return table, kept
                 continue
-            wrong = _wrong_translations(table, row, alpha, **settings) | {Unexplained.VALUES: right}
+            wrong: dict[object, Tokens] = {**_wrong_translations(table, row, alpha, **settings), "right": right}
+            # Without a name, for others say the same; but as small a change must not be taken for none at all.
+            wrong["subtracted"] = _choose(hypotheses, settings["eos_id"], alpha, _subtracted)[0]
             longer = {one: [*outcomes.get(one, []), tokens] for one, tokens in wrong.items()}
             if _different(longer.values()) > _different(outcomes.values()):
                 kept, outcomes = [*kept, (row, right)], longer

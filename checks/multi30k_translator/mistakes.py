@@ -100,7 +100,6 @@ class beam_search(Mistake):
     PENALTY_FIXED = "`length_penalty` is replaced by its default: use the argument"
     OTHER_DEFAULT = "the default of `length_penalty` is not the one in the signature"
     MULTIPLIED = "the sum is multiplied by the penalty: divide"
-    SUBTRACTED = "the penalty's logarithm is subtracted from the sum: divide the sum by the penalty"
     BRACKETS = "5 + length / 6 is taken, where the formula has (5 + length) / 6"
     OTHER_PENALTY = "the sum is divided by length ** length_penalty, which is another penalty than the docstring's"
     BY_LENGTH = "the sum is divided by the length, whatever `length_penalty`"
