@@ -76,7 +76,10 @@ def check_masked_mean(function: Callable) -> None:
     expect_matches(function, _mean, cases, name="the mean", gradients=False)
     expect_gradients(function, _mean, cases[0])
     some = torch.tensor([[True, False, True], [False] * 3])
-    expect_tensor(call(function, randn(2, 3, 4).half(), some), (2, 4), torch.float16, "the mean")
+    half = call(function, randn(2, 3, 4).half(), some)
+    expect_tensor(half, (2, 4), torch.float16, "the mean")
+    told = {"expected": "zeros", "got": half[1]}
+    expect(not half[1].isnan().any(), m.masked_mean.EMPTY_ROW, "the mean of an all-False row in float16", **told)
     x = randn(2, 3, 4).requires_grad_()
     with torch.enable_grad():
         y = call(function, x, torch.tensor([[True, True, False], [False] * 3]))
