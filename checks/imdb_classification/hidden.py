@@ -147,9 +147,12 @@ def _classify(
     normed: str = "last",
     twice: str = "",
     dropped: tuple[str, ...] = (),
+    counted: bool = False,
 ) -> Tensor:
     """The classifier from the formula, with a switch for each mistake."""
     mask = tokens != pad_id
+    if counted:
+        mask = torch.arange(tokens.shape[1]) < mask.sum(1, keepdim=True)
     x = scale * state["embedding.weight"][tokens]
     place_vectors = state["positions.weight"][: tokens.shape[1]]
     x = (2 if twice == "positions" else 1) * x + {"add": place_vectors, "none": 0.0}[positions]
@@ -271,6 +274,12 @@ def _check_padding(module: nn.Module, state: State, sizes: tuple, pad_id: int) -
     right = state["classes.bias"].log_softmax(-1).expand(2, -1)
     wrong = {m.TransformerClassifier.CLASSES_FIRST: lambda: torch.zeros_like(right).log_softmax(-1)}
     expect_close(alone, right, what, wrong, torch.float64, tolerance=_FLOAT32)
+    scattered = _tokens(1, max_len, num_tokens, pad_id)
+    scattered[:, 1:-1:2] = pad_id  # as word dropout puts it
+    classified = partial(_classify, state, scattered, *sizes[3:5], pad_id)
+    what = "the result for a sequence with padding between its words"
+    wrong = {m.TransformerClassifier.PADDING_COUNTED: lambda: classified(counted=True)}
+    expect_close(call(module, scattered), classified(), what, wrong, torch.float64, tolerance=_FLOAT32)
 
 
 def _check_classifier_dropout(cls: Callable) -> None:

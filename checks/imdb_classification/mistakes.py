@@ -45,6 +45,9 @@ class TransformerClassifier(Mistake):
     MEAN_OVER_PADDING = "the mean runs over padding too: give `masked_mean` the tokens' mask"
     PAD_IS_0 = "padding is taken to be token 0: it is `pad_id`, 1 by default"
     PAD_ID_IGNORED = "the argument `pad_id` is ignored"
+    PADDING_COUNTED = (
+        "padding is counted, and taken to be the last positions: it is each token that is `pad_id`, wherever it stands"
+    )
     SUM = "the sum over the tokens is taken, not the mean"
     DIVIDED_BY_N = "the sum is divided by n, padding included: use your masked_mean"
     FIRST_POSITION = "only the first position is read, not the mean of all"
