@@ -42,7 +42,7 @@ from autograder.checks import (
 from checks.chance import drawn_between
 from checks.formulas import feed_forward, layer_norm, linear, multi_head_attention
 from checks.imdb_classification import mistakes as m
-from checks.imdb_classification.visible import expect_pair, expect_triple
+from checks.imdb_classification.visible import expect_pair, expect_triple, trainable_parts
 
 State = dict[str, Tensor]
 
@@ -481,8 +481,9 @@ def make_model(table, dropout, slope):
             self.modes = []
 
         def forward(self, tokens):
-            self.modes.append([self.inner.training, torch.is_grad_enabled()])
-            return F.log_softmax(self.dropout(self.inner(slope * self.table[tokens].mean(1)) + self.bias), -1)
+            scores = self.dropout(self.inner(slope * self.table[tokens].mean(1)) + self.bias)
+            self.modes.append([self.inner.training, scores.requires_grad])
+            return F.log_softmax(scores, -1)
 
     return Toy()
 
@@ -520,6 +521,11 @@ def make_stream(batches):
 def leave_gradient(model):
     """Let a gradient stand in the model, as an interrupted step would."""
     model.table.grad = torch.ones_like(model.table)
+
+
+def freeze_bias(model):
+    """Keep a part of the model from training."""
+    model.bias.requires_grad_(False)
 
 
 _Batches = list[tuple[Tensor, Tensor]]
@@ -659,13 +665,16 @@ def _check_two_epochs(function: Callable) -> None:
 
 
 def check_evaluate(function: Callable) -> None:
-    """The numbers returned, call after call; gradients and modes as they were, and no graph recorded."""
+    """The numbers returned, call after call; gradients, modes and what is frozen as before, and no graph recorded."""
     for turn, training in enumerate((True, False) * 3):
         batches = _batches() if turn < 4 else _batches(100, 400)
         table = randn(5, 3)
         model = _toy(function, table, dropout=0.5)
         model.train(training)
         place(leave_gradient, beside=function)(model)
+        if turn > 1:
+            place(freeze_bias, beside=function)(model)
+        trainable = place(trainable_parts, beside=function)(model)
         result = call(function, model, place(make_stream, beside=function)(batches))
         _expect_results(result, "evaluate", _simulate(table, batches))
         mode = "training" if training else "evaluation"
@@ -674,6 +683,7 @@ def check_evaluate(function: Callable) -> None:
         parameter = dict(model.named_parameters())["table"]
         kept = parameter.grad is not None and torch.equal(parameter.grad, torch.ones_like(table))
         expect(kept, m.evaluate.GRADIENTS)
+        expect(place(trainable_parts, beside=function)(model) == trainable, m.evaluate.FROZEN)
         expect(not any(recording for _, recording in model.modes), m.evaluate.GRAPH)
 
 

@@ -163,6 +163,10 @@ class evaluate(Mistake):
         "torch records no graph any more after the call, so that no model can train: `with torch.no_grad():` ends by "
         "itself"
     )
+    FROZEN = (
+        "`requires_grad` is another than before, so that other parameters train from now on, or none: leave it alone, "
+        "`torch.no_grad()` does not need it"
+    )
     GRAPH = "a graph is recorded for gradients that nobody wants, which costs memory: work inside `torch.no_grad()`"
 
 
