@@ -1333,6 +1333,12 @@ def _row_by_row(weights: Tensor, tokens: Tensor) -> Tensor:
     )
 
 
+def _without_zeros(weights: Tensor, tokens: Tensor) -> Tensor:
+    """The wrong score that is the mean of those weights alone that are not 0."""
+    counted = _induction((weights != 0).to(weights.dtype), tokens)
+    return torch.where(counted > 0, _induction(weights, tokens) / counted, 0.0)
+
+
 def check_induction_score(function: Callable) -> None:
     """Values for rows with many repetitions and with few, gradients; a batch in which nothing comes back."""
     fresh = torch.stack([torch.randperm(9) for _ in range(3)])
@@ -1367,7 +1373,13 @@ def check_induction_score(function: Callable) -> None:
     tokens[1] = torch.arange(n)
     between = {"weights": rand_weights(batch, heads, n, n), "tokens": tokens}
     cases.append(between)
+    # Every second position looks at itself alone, so that some of the weights that count are 0.
+    tokens = (torch.arange(10) % 3).expand(2, 10)
+    weights = rand_weights(2, 2, 10, 10)
+    weights[..., ::2, :] = torch.eye(10, dtype=weights.dtype)[::2]
+    cases.append({"weights": weights, "tokens": tokens.clone()})
     wrong = {
+        m.induction_score.NOT_0_ALONE: _without_zeros,
         m.induction_score.FIRST_ROW: lambda w, t: _induction(w, t, lambda b: 0),
         m.induction_score.ROW_BY_ROW: _row_by_row,
         m.induction_score.ADJACENT: lambda w, t: _induction(w, t, least=2),

@@ -239,6 +239,7 @@ class induction_score(Mistake):
     ITSELF = "a position counts as an earlier copy of itself: only those before it do"
     ADJACENT = "a copy right before its position is left out: it counts, and what lies behind it is the position itself"
     ALL_POSITIONS = "positions whose token is new are counted, too: average over those that have an earlier copy"
+    NOT_0_ALONE = "positions that give a weight of 0 are left out of the mean: all that have an earlier copy count"
     ALL_HEADS = "a position that has an earlier copy is counted once for each head: count it once"
     TRANSPOSED = "the weights are read the wrong way round: `weights[..., i, j]` is what position i gives to j"
     SUM = "this is a sum: take the mean over the positions that have an earlier copy"
