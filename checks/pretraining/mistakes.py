@@ -14,6 +14,7 @@ class pack(Mistake):
     EOS_ONCE = "`eos_id` comes once, behind all texts together: it follows each of them"
     EOS_FIXED = "another number than `eos_id` ends the texts"
     EMPTY_LOST = "a text without tokens is passed over: its `eos_id` is there all the same"
+    SHORT_LOST = "texts that fill no block by themselves are left out: join all texts first"
     TEXT_BY_TEXT = "each text is cut by itself, and its own rest is lost: join the texts first"
     REST_KEPT = "the rest that fills no block is kept: it is dropped"
     FRONT_DROPPED = "tokens are dropped at the front: what is left over is at the end"

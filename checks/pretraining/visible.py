@@ -57,6 +57,10 @@ def pack(function: Callable) -> None:
     }
     likely = given({mistake: torch.tensor(value) for mistake, value in wrong.items()})
     expect_tensor(blocks, name="the blocks")
+    if blocks.tolist() == wrong[m.pack.TEXT_BY_TEXT]:  # so it is without the short texts, too, where joining is right
+        long = call(function, [[1, 2, 3, 4], [5, 6, 7, 8]], 3, 9)
+        joins = getattr(long, "shape", None) == (3, 3) and long.tolist() == [[1, 2, 3], [4, 9, 5], [6, 7, 8]]
+        expect(not joins, m.pack.SHORT_LOST, "the blocks of five", expected=right, got=blocks)
     if blocks.dim() == 2 and blocks.shape[1] == 5:
         got = blocks[:2].long()
         early = got[:1].tolist() == [[9, 1, 2, 9, 9]]  # whether it follows the texts or not
