@@ -45,6 +45,7 @@ from checks.pretraining.visible import (
     expect_two,
     linear_is_kept,
     make_linear,
+    make_mixing_body,
     make_table_body,
 )
 
@@ -361,6 +362,33 @@ def _judge(state: dict[str, Tensor], tokens: Tensor, pad_id: int) -> Tensor:
     return F.linear(mean, state["head.weight"], state["head.bias"]).log_softmax(-1)
 
 
+def _judge_mixed(state: dict[str, Tensor], tokens: Tensor, pad_id: int, read: Tensor | None = None) -> Tensor:
+    """What a body says that adds the mean of a text's real tokens, where it may be handed others, `read`."""
+    table, read = state["body.table.weight"], tokens if read is None else read
+    kept, real = (tokens != pad_id).unsqueeze(-1), (read != pad_id).unsqueeze(-1)
+    around = (table[read] * real).sum(1) / real.sum(1).clamp(min=1)
+    mean = (table[read] * kept).sum(1) / kept.sum(1).clamp(min=1) + around * kept.any(1)
+    return F.linear(mean, state["head.weight"], state["head.bias"]).log_softmax(-1)
+
+
+def _check_mixed(cls: Callable) -> None:
+    """A body that looks at all real tokens of a text: what it is handed are the tokens themselves."""
+    vocab, dim, classes, pad_id = 40, 6, 4, draw_size(2, 39)
+    body = place(make_mixing_body, beside=cls)(vocab, dim, pad_id)
+    model = call(cls, body, dim, classes, pad_id)
+    state = randomise(
+        model,
+        {"body.table.weight": (vocab, dim), "head.weight": (classes, dim), "head.bias": (classes,)},
+        torch.float64,
+    )
+    tokens = _texts(5, 9, vocab, pad_id)
+    y, right = call(model.eval(), tokens), _judge_mixed(state, tokens, pad_id)
+    asked = f"a body that looks at all real tokens, tokens (5, 9) and pad_id {pad_id}"
+    read = tokens.masked_fill(tokens == pad_id, 0)
+    rival = {m.ReviewClassifier.OTHER_TOKENS: partial(_judge_mixed, state, tokens, pad_id, read)}
+    expect_close(y, right, "the result", rival, torch.float64, asked=asked)
+
+
 def _texts(batch: int, n: int, vocab: int, pad_id: int) -> Tensor:
     """Rows of different lengths, one with nothing but padding where there are three or more."""
     tokens = randint(0, vocab - 1, (batch, n))
@@ -373,7 +401,7 @@ def _texts(batch: int, n: int, vocab: int, pad_id: int) -> Tensor:
 
 
 def check_review_classifier(cls: Callable) -> None:
-    """Parameters, values, padding, gradients; the body itself is kept."""
+    """Parameters, values, padding, gradients; the body itself is kept, and handed the tokens as they are."""
     for vocab, dim, classes, pad_id, shapes in (
         (9, 4, 3, 5, ((3, 6), (1, 1), (5, 2))),
         (6, 3, 2, 0, ((2, 7),)),
@@ -435,6 +463,7 @@ def check_review_classifier(cls: Callable) -> None:
         expect_close(call(model, short), _judge(state, tokens, pad_id), what)
         what = "the result while training, where nothing should change,"
         expect_close(call(model.train(), tokens), _judge(state, tokens, pad_id), what)
+    _check_mixed(cls)
 
 
 # ---- layer_rates

@@ -165,6 +165,21 @@ def make_table_body(vocab_size, dim):
     return Body()
 
 
+def make_mixing_body(vocab_size, dim, pad_id):
+    """A body that, as the chapter's does, looks at all real tokens of a text: a token's row and the mean of theirs."""
+
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(vocab_size, dim)
+
+        def forward(self, tokens):
+            rows, real = self.table(tokens), (tokens != pad_id).unsqueeze(-1)
+            return rows + (rows * real).sum(1, keepdim=True) / real.sum(1, keepdim=True).clamp(min=1)
+
+    return Body()
+
+
 def body_is_kept(classifier, body):
     """Whether a classifier's body is this one."""
     return classifier.body is body
