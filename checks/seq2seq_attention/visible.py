@@ -426,7 +426,7 @@ def _write_both(write: Callable[[float], Any], watch: Any) -> tuple[Any, Any]:
     for shape in map(tuple, watch.shapes):
         told = {"expected": "of shape (2,)", "got": f"shape {shape}"}
         expect(shape == (2,), _FED.get(shape, m.Seq2Seq.OTHER_TOKENS), "what the decoder was fed", **told)
-    short = {"expected": "of shape (2, 4)", "got": "shape (2, 3)"}
+    short = {"expected": "of shape (2, 5)", "got": "shape (2, 3)"}
     expect((2, 3) not in map(tuple, watch.masks), m.Seq2Seq.MASK_SHORTER_THAN_SOURCE, "the mask", **short)
     if failure is not None:
         raise failure
@@ -500,17 +500,22 @@ def Seq2Seq(cls: Callable) -> None:
     """Two sentences, with a decoder that counts upwards from the token that it is fed."""
     watch = place(make_watch, beside=cls)()
     model = call(cls, *place(make_counting_parts, beside=cls)(watch))
-    source, lengths = torch.tensor([[4, 1, 6, 1], [7, 8, 1, 1]]), torch.tensor([3, 2])
+    source, lengths = torch.tensor([[4, 1, 6, 1, 1], [7, 8, 1, 1, 1]]), torch.tensor([3, 2])
     target = _TARGET.clone()
     with unchanged(source=source, lengths=lengths, target=target):
         forced, free = _write_both(lambda p: call(model, source, lengths, target, teacher_forcing=p), watch)
     _expect_tokens(forced, free)
-    steps = {(5, 6, 7): m.Seq2Seq.SOS_SCORED, (4, 4, 4): m.Seq2Seq.NOT_CARRIED, (1, 2, 3): m.Seq2Seq.FROM_ZEROS}
-    _expect_numbers(forced[0, :, 7], [4, 5, 6], "the steps, counted in the last logit,", steps)
+    steps = {
+        (5, 6, 7, 4, 5, 6): m.Seq2Seq.SOS_SCORED,
+        (4, 4, 4, 3, 3, 3): m.Seq2Seq.NOT_CARRIED,
+        (1, 2, 3, 1, 2, 3): m.Seq2Seq.FROM_ZEROS,
+    }
+    what = "the steps of both sentences, counted in the last logit from their lengths,"
+    _expect_numbers(forced[:, :, 7].flatten(), [4, 5, 6, 3, 4, 5], what, steps)
     _expect_own(free)
     masks = {
-        (12, 17): m.Seq2Seq.MASK_ALL_TRUE,
-        (1, 2): m.Seq2Seq.MASK_INVERTED,
+        (13, 18): m.Seq2Seq.MASK_ALL_TRUE,
+        (2, 3): m.Seq2Seq.MASK_INVERTED,
         (10, 15): m.Seq2Seq.MASK_BY_NUMBER,
         (12, 16): m.Seq2Seq.MASK_TOO_LONG,
         (5, 7): m.Seq2Seq.MASK_TOO_SHORT,
