@@ -51,6 +51,10 @@ class GRUEncoder(Mistake):
         "the states of different sentences are mixed: (2, B, encoder_hidden) must not be reshaped to (B, …); put the "
         "two directions side by side"
     )
+    ONE_HALF = (
+        "`fc` gets the features of one direction only: put both last states side by side, with `torch.cat` along the "
+        "last dimension"
+    )
     NO_FC = "`fc` is left out"
     DIMENSION_TOO_MANY = "there is one dimension too many: the decoder wants (B, decoder_hidden)"
     NO_DROPOUT = "the token vectors do not pass through `dropout`"
