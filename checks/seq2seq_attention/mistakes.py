@@ -116,6 +116,9 @@ class GRUDecoder(Mistake):
     HIDDEN_SHAPE = "the state has a dimension too many or too few: it is (B, decoder_hidden)"
     WEIGHTS_SHAPE = "the weights have a dimension too many or too few: they are (B, m)"
     SQUEEZED = "a `squeeze()` without a dimension takes the batch away, too, when it has one sentence only"
+    ATTENTION_EXCHANGED = (
+        "the attention gets its arguments in another order: it takes `(hidden, encoder_outputs, mask)`"
+    )
     MASK_LOST = "the mask does not reach the attention"
     MASK_INVERTED = "the mask reaches the attention turned round"
     LOOKS_TOO_LATE = "the weights come from the state after the GRU: attend first, with the state that came in"

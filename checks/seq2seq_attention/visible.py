@@ -269,6 +269,7 @@ def make_equal_weights():
 
     class Equal(nn.Module):
         def forward(self, hidden, encoder_outputs, mask):
+            self.given = tuple(hidden.shape), tuple(encoder_outputs.shape)
             return mask / mask.sum(dim=-1, keepdim=True).clamp(min=1)
 
     return Equal()
@@ -312,6 +313,8 @@ def GRUDecoder(cls: Callable, attention: Callable) -> None:
     mask = torch.tensor([[True, True, False], [True, True, True]])
     with unchanged(hidden=state, encoder_outputs=outputs, mask=mask):
         result = call(decoder, token, state, outputs, mask)
+    given = getattr(decoder.attention, "given", None)
+    expect(given != ((2, 3, 2), (2, 1)), m.GRUDecoder.ATTENTION_EXCHANGED)
     logits, hidden, weights = several(result, 3, m.GRUDecoder.NOT_THREE)
     promised = {
         "the logits": (logits, (2, 2), m.GRUDecoder.LOGITS_SHAPE),
