@@ -111,8 +111,8 @@ class Common(Mistake):
     )
     ONE_MINUS_BOOLS = "something is subtracted from a mask, or a mask from something: `~mask` turns it round"
     SIZES_DO_NOT_FIT = (
-        "two tensors meet whose sizes do not fit: one has lost a dimension (a sum, a mean or a maximum keeps it with "
-        "`keepdim=True`), has two turned round, or was never expanded"
+        "two tensors meet whose sizes do not fit: print both shapes just before (often one has lost a dimension, which "
+        "a sum, a mean or a maximum keeps with `keepdim=True`, or has two turned round)"
     )
     EINSUM_LETTERS = (
         "an einsum string has more letters for a tensor than it has dimensions, or fewer: each dimension needs one, "

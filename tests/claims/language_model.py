@@ -292,7 +292,7 @@ CLAIMS = [
     ),
     Claim(
         "variety-reading",
-        "302 for 734",
+        "302 instead of 734",
         lambda o: [numbers(line)[0] for line in o["variety-code"].splitlines()][::3] == [302, 734],
     ),
     Claim("slow-reading", "The first token costs the same both ways", lambda o: "same tokens: True" in o["slow-code"]),

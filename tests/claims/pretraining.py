@@ -500,7 +500,7 @@ CLAIMS = [
     ),
     Claim(
         "other-reading",
-        "the body that read the reviews shuffled is ahead by 1.81 [0.13, 3.37]",
+        "the body that read the reviews shuffled is ahead of the one that read them in order, by 1.81 [0.13, 3.37]",
         lambda _: lead(READER, REVIEWS, 1000, SHUFFLED) == [-1.81, -3.37, -0.13],
     ),
     Claim(
