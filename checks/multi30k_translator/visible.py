@@ -515,7 +515,9 @@ def corpus_bleu(function: Callable) -> None:
     value = call(function, [other, short], [right, right])
     expect_number(value, pooled * brevity, "the BLEU of two sentences, of eight words and of five", each)
     value = call(function, [["cat"]], [right])
-    expect_number(value, 0, "the BLEU without a match", otherwise=known.SMALL_FOR_ZERO)
+    small = isinstance(value, float) and 0 < value < 0.05  # 100 times the brevity penalty is 0.09
+    likely = known.SMALL_FOR_ZERO if small else Unexplained.NUMBER
+    expect_number(value, 0, "the BLEU without a match", otherwise=likely)
     expect(value == 0, known.SMALL_FOR_ZERO, "the BLEU without a match", expected=0, got=value)
 
 
