@@ -93,11 +93,17 @@ class beam_search(Mistake):
         "with it, as its tokens do"
     )
     LEADER_ENDED = "it stops when the best hypothesis so far has ended: go on until all of the beam have"
-    PREFERS_ENDED = "a hypothesis that has ended is preferred to all that have not: the best counts, ended or not"
+    PREFERS_ENDED = (
+        "a hypothesis that has ended is preferred to all that have not, which are left out or given too small a "
+        "length: the best counts, ended or not"
+    )
     PROBABILITIES = "probabilities are added up: take their logarithms"
     LOGITS = "logits are added up, which no softmax has made log-probabilities"
     NO_PENALTY = "`length_penalty` changes nothing: it is not used, or every hypothesis is given the same length"
-    PENALTY_FIXED = "`length_penalty` is replaced by its default: use the argument"
+    PENALTY_FIXED = (
+        "the penalty is the same for each `length_penalty`: use the argument, as the power of the whole bracket, "
+        "(5 + length) / 6"
+    )
     OTHER_DEFAULT = "the default of `length_penalty` is not the one in the signature"
     MULTIPLIED = "the sum is multiplied by the penalty: divide"
     BRACKETS = "5 + length / 6 is taken, where the formula has (5 + length) / 6"
