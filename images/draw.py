@@ -929,7 +929,7 @@ def beam_search(svg: ET.Element) -> None:
 # ---- 11 language_model
 
 
-@diagram("Without a source, half of the translator goes", 560)
+@diagram("Without a source, the encoder and the cross-attention go", 560)
 def language_model(svg: ET.Element) -> None:
     """Left, the translator: an encoder beside a decoder layer of self-attention, cross-attention and feed-forward
     network. Right, the language model: the encoder and the cross-attention are gone; a layer is RMSNorm and causal
