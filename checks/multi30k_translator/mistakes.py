@@ -52,6 +52,7 @@ class decoding(Mistake):
     NOT_LISTS = "what is returned is no list of lists of numbers, one for each sentence"
     EOS_KEPT = "`eos_id` is still there: cut each translation before its first one"
     BOS_KEPT = "`bos_id` is still there: leave the first token out"
+    EXCHANGED = "`decode` gets its arguments in another order: it takes `(target, memory, source)`"
     BOS_IGNORED = "the targets do not begin with `bos_id`: use the argument"
     AFTER_EOS = "what comes after `eos_id` stays: cut there, do not just take it out"
     ONE_TOO_FEW = "one step too few: up to `max_len` tokens are written"

@@ -117,6 +117,7 @@ def make_echo():
         def __init__(self):
             super().__init__()
             self.begun = self.still_begun = True
+            self.exchanged = False
             self.longest = 0
 
         def encode(self, source):
@@ -125,6 +126,7 @@ def make_echo():
         def decode(self, target, memory, source):
             if (target.dim(), memory.dim(), source.dim()) != (2, 3, 2):
                 raise ValueError("decode takes target (B, n), memory (B, m, d) and source (B, m), in this order")
+            self.exchanged = self.exchanged or bool((source[:, 0] == 10).all() and (target[:, 0] != 10).all())
             self.still_begun = self.still_begun and bool((target[:, 0] == 10).all())
             self.begun = self.still_begun if self.longest == 0 else self.begun
             self.longest = max(self.longest, target.shape[1])
@@ -154,6 +156,7 @@ def greedy_decode(function: Callable) -> None:
     echo = place(make_echo, beside=function)()
     source = torch.tensor([[5, 6, 7, 11], [8, 11, 1, 1], [9, 4, 6, 7]])
     result = call(function, echo, source, 4, 10, 11)
+    expect(not echo.exchanged, m.decoding.EXCHANGED)
     expect(echo.begun, m.decoding.BOS_IGNORED)
     expect_lists(result, 3)
     right = [[5, 6, 7], [8], [9, 4, 6, 7]]
