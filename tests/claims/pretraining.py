@@ -3,7 +3,10 @@
 import re
 from statistics import mean, stdev
 
+from sentencepiece import SentencePieceProcessor
+
 from attention_course.bodies import load_export
+from attention_course.data import read_reviews
 from autograder.course.curriculum import find_course
 from claims import Claim, records
 
@@ -12,6 +15,7 @@ LABELS, WORDS = (16, 64, 200), "words and pairs, NB-weighted"
 TRIPLES = "words, pairs and triples, NB-weighted"
 READ = ("tuned whole", "LoRA", "frozen")
 BODY_FILE = find_course().root / "solutions/12_pretraining/body.pt"
+SAMPLE = find_course().root / "data/sample"
 LONGER_FILE = find_course().root / "results/bodies/longer.pt"
 
 
@@ -168,6 +172,20 @@ def loss(outputs: Outputs, name: str) -> list[float]:
 def found_in(outputs: Outputs, name: str) -> list[float]:
     """What the search printed behind a name."""
     return numbers(line(outputs["copies-code"], name))
+
+
+def found_without_copies(n: int) -> list[int]:
+    """The sample's test reviews half of whose n-grams occur in its training reviews, where no copy is planted."""
+    pieces = SentencePieceProcessor(model_proto=load_export(BODY_FILE)["pieces"])
+    read, tested = (
+        [
+            list(zip(*(row[k:] for k in range(n)), strict=False))
+            for row in pieces.encode([review.text.lower() for review in read_reviews(SAMPLE, split)])
+        ]
+        for split in ("train", "test")
+    )
+    seen = set().union(*read)
+    return [i for i, grams in enumerate(tested) if 2 * sum(gram in seen for gram in grams) >= len(grams) > 0]
 
 
 CLAIMS = [
@@ -355,6 +373,11 @@ CLAIMS = [
             found_in(o, "n = 3:") == [0, 1, 2, 3, 95, 1]
             and (lambda found: found[:5] == [0, 1, 2, 3, 4] and found[6] > 75)(found_in(o, "n = 2:"))
         ),
+    ),
+    Claim(
+        "copies-reading",
+        "the\nshuffled one they find without its copy, too",
+        lambda _: 3 not in found_without_copies(2) and 4 in found_without_copies(2) and not found_without_copies(8),
     ),
     Claim(
         "copies-reading",
