@@ -231,7 +231,7 @@ CLAIMS = [
     ),
     Claim(
         "parts-reading",
-        "it is {:.0f} % behind in the fifth pass and {:.0f} % in\nthe twelfth".format(
+        "it is {:.0f} % behind in the last of five passes and {:.0f} % in\nthe last of twelve".format(
             gate("passes_over_them__5-", read=True)[0], gate("_Multi30k_-", read=True)[0]
         ),
         always,
