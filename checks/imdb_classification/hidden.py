@@ -31,6 +31,7 @@ from autograder.checks import (
     expect_raises,
     expect_same_in_eval,
     expect_tensor,
+    learning_names,
     named_parameters,
     place,
     randint,
@@ -42,7 +43,7 @@ from autograder.checks import (
 from checks.chance import drawn_between
 from checks.formulas import feed_forward, layer_norm, linear, multi_head_attention
 from checks.imdb_classification import mistakes as m
-from checks.imdb_classification.visible import expect_pair, expect_triple, trainable_parts
+from checks.imdb_classification.visible import expect_pair, expect_triple
 
 State = dict[str, Tensor]
 
@@ -674,7 +675,7 @@ def check_evaluate(function: Callable) -> None:
         place(leave_gradient, beside=function)(model)
         if turn > 1:
             place(freeze_bias, beside=function)(model)
-        trainable = place(trainable_parts, beside=function)(model)
+        learning = place(learning_names, beside=function)(model)
         result = call(function, model, place(make_stream, beside=function)(batches))
         _expect_results(result, "evaluate", _simulate(table, batches))
         mode = "training" if training else "evaluation"
@@ -683,7 +684,7 @@ def check_evaluate(function: Callable) -> None:
         parameter = dict(model.named_parameters())["table"]
         kept = parameter.grad is not None and torch.equal(parameter.grad, torch.ones_like(table))
         expect(kept, m.evaluate.GRADIENTS)
-        expect(place(trainable_parts, beside=function)(model) == trainable, m.evaluate.FROZEN)
+        expect(place(learning_names, beside=function)(model) == learning, m.evaluate.FROZEN)
         expect(not any(recording for _, recording in model.modes), m.evaluate.GRAPH)
 
 

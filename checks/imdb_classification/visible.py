@@ -19,6 +19,7 @@ from autograder.checks import (
     expect_raises,
     expect_tensor,
     given,
+    learning_names,
     place,
     unchanged,
 )
@@ -349,11 +350,6 @@ def make_model_of_evaluate():
     return Model()
 
 
-def trainable_parts(model):
-    """The names of the parameters that ask for gradients."""
-    return [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-
-
 def records_after(function, model, batches):
     """Whether torch still records a graph after a call."""
     torch.set_grad_enabled(True)
@@ -374,7 +370,7 @@ def evaluate(evaluate: Callable) -> None:
     model = place(make_model_of_evaluate, beside=evaluate)()
     model.train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    trainable = place(trainable_parts, beside=evaluate)(model)
+    learning = place(learning_names, beside=evaluate)(model)
     loss, hits = expect_pair(call(evaluate, model, batches), "evaluate")
     # Two examples lose log(1 + e^2) = 2.1269 each, two lose log(1 + e^-2) = 0.1269.
     wrong = {m.evaluate.TRAINING: 0.693147, m.train_epoch.EXCHANGED: 0.5, m.train_epoch.SUMMED: 2.317320}
@@ -387,7 +383,7 @@ def evaluate(evaluate: Callable) -> None:
     expect(model.training, m.evaluate.MODE, "afterwards", expected="in training mode", got="evaluation mode")
     for name, value in model.state_dict().items():
         expect(torch.equal(value, before[name]), m.evaluate.PARAMETERS, f"it is `{name}` that has changed")
-    expect(place(trainable_parts, beside=evaluate)(model) == trainable, m.evaluate.FROZEN)
+    expect(place(learning_names, beside=evaluate)(model) == learning, m.evaluate.FROZEN)
     model.eval()
     call(evaluate, model, batches)
     expect(not model.training, m.evaluate.MODE, "afterwards", expected="in evaluation mode", got="training mode")
