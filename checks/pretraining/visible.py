@@ -19,6 +19,7 @@ from autograder.checks import (
     expect_tensor,
     explaining,
     given,
+    learning_names,
     named_parameters,
     place,
     unchanged,
@@ -363,11 +364,6 @@ def linear_is_kept(module, linear):
     return module.linear is linear
 
 
-def learning_names(module):
-    """The names of a module's parameters that learn."""
-    return sorted(name for name, parameter in module.named_parameters() if parameter.requires_grad)
-
-
 def is_linear(module):
     """Whether something is an `nn.Linear`, and whether it has a bias."""
     return [isinstance(module, nn.Linear), getattr(module, "bias", None) is not None]
@@ -444,8 +440,8 @@ def expect_merged(
     dtype, what = place(dtype_of, beside=cls)(merged), "the weight of the layer of `merged()`"
     expect(dtype in ("", str(x.dtype)), Common.WRONG_DTYPE, what, expected=str(x.dtype), got=dtype)
     expect(bias or not has_bias, known.BIAS_MADE_UP)
-    merged_bias, linear_bias = (call(layer, torch.zeros_like(x)) for layer in (merged, module))
-    rivals = {**rivals, known.MERGED_NO_BIAS: lambda: right - linear_bias + merged_bias}
+    zeros = torch.zeros_like(x)  # of which a layer gives its bias
+    rivals = {**rivals, known.MERGED_NO_BIAS: lambda: right - call(module, zeros) + call(merged, zeros)}
     expect_close(call(merged, x), right, "what the layer of `merged()` gives", rivals, x.dtype, tolerance)
     with torch.no_grad():
         for parameter in merged.parameters():
