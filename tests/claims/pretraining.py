@@ -1,10 +1,13 @@
 """Chapter 12: which sentences quote what its cells printed."""
 
 import re
+from contextlib import chdir
+from functools import cache
 from statistics import mean, stdev
 
 from sentencepiece import SentencePieceProcessor
 
+import autograder.course.imports  # noqa: F401  (chapters become importable)
 from attention_course.bodies import load_export
 from attention_course.data import read_reviews
 from autograder.course.curriculum import find_course
@@ -174,18 +177,17 @@ def found_in(outputs: Outputs, name: str) -> list[float]:
     return numbers(line(outputs["copies-code"], name))
 
 
+@cache
 def found_without_copies(n: int) -> list[int]:
     """The sample's test reviews half of whose n-grams occur in its training reviews, where no copy is planted."""
+    with chdir(find_course().root / "solutions/12_pretraining"):
+        from pretraining import contaminated
+
     pieces = SentencePieceProcessor(model_proto=load_export(BODY_FILE)["pieces"])
     read, tested = (
-        [
-            list(zip(*(row[k:] for k in range(n)), strict=False))
-            for row in pieces.encode([review.text.lower() for review in read_reviews(SAMPLE, split)])
-        ]
-        for split in ("train", "test")
+        pieces.encode([review.text.lower() for review in read_reviews(SAMPLE, split)]) for split in ("train", "test")
     )
-    seen = set().union(*read)
-    return [i for i, grams in enumerate(tested) if 2 * sum(gram in seen for gram in grams) >= len(grams) > 0]
+    return contaminated(read, tested, n)
 
 
 CLAIMS = [
