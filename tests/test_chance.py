@@ -148,7 +148,7 @@ def test_so_few_and_so_many_come_out_as_seldom_as_is_said(draws, share):
 
 def _of_a_lot(lot):
     """How often right draws of a lot fail: a count outside its bounds, two rows that agree throughout, all calls."""
-    counts = 2 * chance.FALSE * (language_model._COMMONEST + 1)
+    counts = 2 * chance.FALSE * (language_model._COMMONEST + 1 + 4 + 2)  # those, the others, quarters, halves
     rows, same = lot.rows[1], language_model._LIKELIEST  # two draws agree at most as often as the likeliest comes
     alike = math.comb(rows, 2) * same**lot.calls if lot.calls > 1 else 0.0
     calls = same ** (lot.calls - 1) if lot.calls > 1 else 0.0

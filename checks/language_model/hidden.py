@@ -930,6 +930,7 @@ _LOTS = [
     _Lot((6, 9), 50, (2000, 5000), ("top_k",)),
     _Lot((12, 24), 50, (5, 60), ("cold",)),
     _Lot((5000, 7000), 1, (6, 9), ("mild",)),
+    _Lot((7000, 9000), 1, (150, 600), ("near",)),
     _Lot((2001, 2500), 1, (30, 60), ("high_p",)),
     _Lot((2001, 2500), 1, (30, 60), ("highest_p",)),
     *(_Lot((2001, 2500), 1, (6, 9), (kind,)) for kind in ("cool", "warm", "hot")),
@@ -960,6 +961,7 @@ _TEMPERATURES = {
     "cold": ((0.003, 0.04),),
     "cool": ((0.4, 0.49), (0.51, 0.6)),
     "mild": ((0.6, 0.8), (1.25, 1.7)),
+    "near": ((0.85, 0.9), (1.12, 1.2)),
     "warm": ((2.1, 2.9),),
     "hot": ((20.0, 90.0),),
 }
@@ -976,7 +978,8 @@ def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]
         settings: dict[str, Any] = {}
         if ranges := next((_TEMPERATURES[kind] for kind in kinds if kind in _TEMPERATURES), None):
             settings["temperature"] = drawn_between(*ranges[drawn(0, len(ranges) - 1)])
-        scores = (randn(vocab) * drawn_between(0.7, 2.5) * settings.get("temperature", 1.0)).float()
+        spread = drawn_between(2.0 if "near" in kinds else 0.7, 2.5)  # the wider, the sooner a temperature shows
+        scores = (randn(vocab) * spread * settings.get("temperature", 1.0)).float()
         chances = _distribution(scores, **settings)
         if "top_k" in kinds or "few" in kinds:
             settings["top_k"] = drawn(10, 90) if "few" in kinds else drawn(max(2, vocab // 6), vocab - 1)
@@ -1055,13 +1058,16 @@ def _expect_counts(
         told = {"expected": _rounded(chances), "got": _rounded(counts / len(tokens))}
         what = f"the shares of the {len(common)} likeliest tokens, and of all others,"
         complain(otherwise or Unexplained.VALUES, what, asked=asked, **told)
-    # Of a wide vocabulary the likeliest are a few: does each quarter of it get what it should?
-    quarter = (4 * torch.arange(len(right)) // len(right)).clamp(max=3)
-    counts = quarter[tokens].bincount(minlength=4)
-    chances = torch.zeros(4, dtype=right.dtype).index_add(0, quarter, right)
-    if not _is_likely(counts, chances):
-        told = {"expected": _rounded(chances), "got": _rounded(counts / len(tokens))}
-        complain(otherwise or Unexplained.VALUES, "the shares of the quarters of the vocabulary", asked=asked, **told)
+    # Of a wide vocabulary the likeliest are a few: does each quarter of it get what it should, and what lies above the
+    # mean of what is drawn, where a temperature shows most?
+    quarters = (4 * torch.arange(len(right)) // len(right)).clamp(max=3)
+    above = (scores > right @ scores.to(right)).long()
+    for part, what in ((quarters, "the quarters of the vocabulary"), (above, "the lower and the higher scores")):
+        counts = part[tokens].bincount(minlength=int(part.max()) + 1)
+        chances = torch.zeros(len(counts), dtype=right.dtype).index_add(0, part, right)
+        if not _is_likely(counts, chances):
+            told = {"expected": _rounded(chances), "got": _rounded(counts / len(tokens))}
+            complain(otherwise or Unexplained.VALUES, f"the shares of {what}", asked=asked, **told)
 
 
 _COMMONEST = 8
