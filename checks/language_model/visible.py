@@ -478,6 +478,7 @@ def sample_next(function: Callable) -> None:
         ({"top_k": 9}, {0, 1, 2, 3}),
         ({"top_p": 0.45}, {0}),
         ({"top_p": 0.7}, {0, 1}),
+        ({"top_p": 0.9}, {0, 1, 2, 3}),  # a share of the tokens in place of the probability would leave three
         ({"top_p": 0.45, "temperature": 2.0}, {0, 1}),
     ):
         found = set(drawn(**settings).tolist())
