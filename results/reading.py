@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from imdb import ANSWERS as IMDB_ANSWERS
-from imdb import READ_AHEAD, REGRESSIONS, right_of, run_regression, scored, write_difference
+from imdb import REGRESSIONS, right_of, run_regression, scored, write_difference
 from pretraining import Body, load_pieces, load_rows, new_body, state_path
 from quick import half_precision, keep_freed_memory
 from report import (
@@ -65,6 +65,10 @@ TOGETHER = {
 DRAWN_ONLY = {"frozen", "regression"}  # nothing else in them is drawn: with all labels, one run of them is all runs
 COMPARED = [("full", "scratch"), ("full", "regression"), ("full", "lora"), ("full", "frozen"), ("frozen", "scratch")]
 COMPARED_LONGER = [("full", "full"), ("full", "regression")]  # each way, longer, with another
+READ_AHEAD = (
+    "the mean with both regressions: the vector for each review that one of them reads "
+    "was fitted on all reviews together, the test reviews' text included, their labels not."
+)
 READ_LONGER = (
     "a body that has read longer: 239 million pieces where the one that ships has read 149 million, 64 blocks in a "
     "batch where that had 16, on a graphics card; differences are to the one that ships tuned on the same card, which "
