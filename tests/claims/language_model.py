@@ -176,9 +176,7 @@ def other_pairs_dissolve(outputs: Outputs) -> bool:
 
 def held(outputs: Outputs, heads: int, which: int = 1) -> float:
     """What a model with so many heads of keys and values costs: numbers a token, or parameters (-1)."""
-    return numbers(next(line for line in outputs["llama-cache"].splitlines() if line.startswith(f"{heads} heads")))[
-        which
-    ]
+    return numbers(next(line for line in outputs["llama-cache"].splitlines() if f"kv_heads={heads}:" in line))[which]
 
 
 def apart(outputs: Outputs) -> list[list[float]]:
@@ -336,8 +334,8 @@ CLAIMS = [
     ),
     Claim(
         "shift-reading",
-        "Without head 0 the second layer no longer finds the place. Without head 1 it looks there as before and copies "
-        "7 %",
+        "Without head 0 the second layer no longer finds the place. Without head 1 it looks there as before, and copies "
+        "only 7 %",
         lambda o: (
             max(shifted(o)["without head 0"][:2]) < 0.1
             and all(
