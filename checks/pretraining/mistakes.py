@@ -61,6 +61,10 @@ class mask_tokens(Mistake):
     ALWAYS_AS_MANY = "a fixed number of positions is chosen: each is drawn by itself"
     ONE_TOKEN = "one random token takes every place: draw one for each"
     TOKENS_MISSING = "some tokens of the vocabulary are never put in another's place"
+    UNEVEN = (
+        "some tokens are put in another's place oftener than others: all that are not special are equally likely to be "
+        "drawn"
+    )
     TOGETHER = "neighbours are chosen together: each position is drawn by itself"
     FATES_TOGETHER = "neighbours have one fate together: draw one for each chosen token"
     DEALT = "the fates are dealt out in fixed numbers: each chosen token has its own, on its own"
