@@ -334,8 +334,8 @@ CLAIMS = [
     ),
     Claim(
         "shift-reading",
-        "Without head 0 the second layer no longer finds the place. Without head 1 it looks there as before, and copies "
-        "only 7 %",
+        "Without head 0 the second layer no longer finds the place. Without head 1 it looks there as before, and "
+        "copies only 7 %",
         lambda o: (
             max(shifted(o)["without head 0"][:2]) < 0.1
             and all(

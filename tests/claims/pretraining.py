@@ -16,6 +16,7 @@ from claims import Claim, records
 Outputs = dict[str, str]
 LABELS, WORDS = (16, 64, 200), "words and pairs, NB-weighted"
 TRIPLES = "words, pairs and triples, NB-weighted"
+BEST_FIRST = ("has read  ", "words shuffled", "embedding alone", "random embedding", "has read nothing")
 READ = ("tuned whole", "LoRA", "frozen")
 BODY_FILE = find_course().root / "solutions/12_pretraining/body.pt"
 SAMPLE = find_course().root / "data/sample"
@@ -52,6 +53,11 @@ def ratios(outputs: Outputs) -> list[float]:
 def learning(outputs: Outputs, way: str) -> float:
     """How many parameters learn."""
     return numbers(line(outputs["cost-code"], way))[0]
+
+
+def in_order(*values: float) -> bool:
+    """Whether each is at least as high as the next."""
+    return [*values] == sorted(values, reverse=True)
 
 
 def control(outputs: Outputs, name: str) -> list[float]:
@@ -214,6 +220,11 @@ CLAIMS = [
     ),
     Claim(
         "fill-reading",
+        "It is highest before the award, and only there above blame",
+        lambda o: (lambda p, b: max(p) == p[1] and [p > b for p, b in zip(p, b, strict=True)] == [0, 1, 0])(*sums(o)),
+    ),
+    Claim(
+        "fill-reading",
         "Before the award praise is higher than before the full stop alone, and blame less than half as high",
         lambda o: (lambda p, b: p[1] > p[0] and b[1] < b[0] / 2)(*sums(o)),
     ),
@@ -221,6 +232,13 @@ CLAIMS = [
         "fill-reading",
         "before *ruined the whole film* praise falls to\nabout half, and blame rises",
         lambda o: (lambda p, b: 0.4 < p[2] / p[0] < 0.6 and b[2] > b[0])(*sums(o)),
+    ),
+    Claim(
+        "loss-reading",
+        "From the lowest: the body that has read, the frequencies alone, the body on shuffled words, the one that has",
+        lambda o: in_order(
+            *(-loss(o, name)[0] for name in ("has read  ", "frequencies alone", "shuffled", "has read nothing"))
+        ),
     ),
     Claim(
         "loss-reading",
@@ -334,6 +352,11 @@ CLAIMS = [
             and round(learning(o, "tuned whole"), -4) == 4_680_000
             and round(learning(o, "LoRA"), -3) == 33_000
         ),
+    ),
+    Claim(
+        "controls-reading",
+        "From the highest, with each number of labels: the body that has read, the same on shuffled words, its table",
+        lambda o: all(map(in_order, *(control(o, name) for name in BEST_FIRST))),
     ),
     Claim(
         "controls-reading",
