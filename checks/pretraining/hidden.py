@@ -706,6 +706,8 @@ def _rivals_found(read: _Texts, tested: _Texts, n: int, share: float) -> dict[Mi
         known.ANY: some(lambda hits, of: hits > 0),
         known.ALL: some(lambda hits, of: hits == of),
         known.SHARE_FIXED: some(lambda hits, of: hits >= 0.5 * of),
+        known.OF_TOKENS: some(lambda hits, of: hits >= share * (of + n - 1)),
+        known.ROUNDED: some(lambda hits, of: hits >= int(share * of)),
         known.N_FIXED: some(enough, 8),
         known.WORDS: some(enough, 1),
         # Of the letters a, aa and aaa a bag may be found as often as a joined text.

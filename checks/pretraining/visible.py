@@ -500,6 +500,8 @@ def contaminated(function: Callable) -> None:
         known.ANY: [0, 1, 2, 3, 4, 7, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19],
         known.ALL: [0, 9, 12, 19],
         known.SHARE_FIXED: [0, 1, 2, 3, 4, 7, 9, 12, 15, 16, 17, 18, 19],
+        known.OF_TOKENS: [0, 3, 9],
+        known.ROUNDED: [0, 1, 2, 3, 7, 9, 10, 12, 15, 16, 17, 19],
         known.N_FIXED: [9],
         known.WORDS: [0, 1, 3, 4, 5, 6, 7, 9, 10, 12, 15, 16, 17, 19],
         known.UNORDERED: [0, 1, 3, 5, 7, 9, 12, 17, 19],
