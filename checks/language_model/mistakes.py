@@ -204,6 +204,7 @@ class generate(Mistake):
     NO_CACHES = "the model sees the newest token alone: hand the caches on too"
     OLD_CACHES = "the prompt's caches are handed on again and again: hand on those that the latest call returned"
     LAST_AGAIN = "the prompt's last token is read twice: the first call's scores tell of the first new token already"
+    NO_POSITIONS = "the model gets the newest tokens without a dimension for positions: hand them on as `(B, 1)`"
     ONE_TOO_FEW = "one token too few is written"
     ONE_TOO_MANY = "one token too many is written"
     ONE_ALONE = "one token is written, whatever `length` is: does the `return` stand inside the loop?"

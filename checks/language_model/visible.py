@@ -515,6 +515,8 @@ def make_counting_model(size, most):
 
         def forward(self, tokens, caches=None):
             self.computed += tokens.numel()
+            if tokens.dim() == 1:
+                raise ValueError(f"the model was called with tokens of shape {tuple(tokens.shape)}: it takes (B, n)")
             if caches is not None and len(caches) == 0:
                 raise ValueError("the caches are an empty list: before the first call there are none, which is None")
             past = 0 if caches is None else caches[0]
@@ -582,7 +584,10 @@ def generate(function: Callable) -> None:
         prompt = torch.tensor(rows)
         model = place(make_counting_model, beside=function)(6, 12)
         asked = f"the prompt {rows}, length {length} and eos_id {eos_id}"
-        signs = {"Sizes of tensors must match except in dimension 0": m.generate.JOINED_BELOW}
+        signs = {
+            "Sizes of tensors must match except in dimension 0": m.generate.JOINED_BELOW,
+            "the model was called with tokens of shape": m.generate.NO_POSITIONS,
+        }
         with unchanged(prompt=prompt), explaining(asked, signs):
             tokens = call(function, model, prompt, length, eos_id=eos_id, temperature=0)
         expect_close(tokens, torch.tensor(wanted), "what is written", _tensors(wrong), asked=asked)
