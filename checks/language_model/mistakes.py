@@ -111,6 +111,9 @@ class LanguageModel(Mistake):
     NO_PAIR = "what is returned is no pair: the logits and the new caches"
     CACHES = "the caches that come back are not a list of one for each layer"
     NOT_TIED = "the output has weights of its own: it is tied to the embedding, and has no bias either"
+    CALLED_FOR_LOGITS = (
+        "the embedding is called on vectors: called, it looks tokens up; for the logits its `weight` is multiplied by"
+    )
     NO_LAYERS = "the layers' parameters are not the module's: a plain list hides them, an `nn.ModuleList` does not"
     SHARED_LAYER = "the layers are one and the same, or there are too few: each has weights of its own"
     DEPTH_IGNORED = "the number of layers is not `depth`"

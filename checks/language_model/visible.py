@@ -321,7 +321,8 @@ def LanguageModel(cls: Callable) -> None:
     hints |= {"layers.1": known.SHARED_LAYER} if one else {}
     expect_tied(model, shapes, hints)
     tokens = torch.tensor([[3, 1, 4, 1], [5, 6, 2, 0]])
-    with unchanged(tokens=tokens):
+    looked_up = {"'indices' to have one of the following scalar types: .* got torch.Float": known.CALLED_FOR_LOGITS}
+    with unchanged(tokens=tokens), explaining("the tokens", looked_up):
         logits, caches = expect_pair(call(model, tokens), known)
     expect_tensor(logits, name="the logits")
     shape = tuple(logits.shape)
