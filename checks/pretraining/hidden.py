@@ -36,7 +36,7 @@ from autograder.checks import (
 from checks.chance import drawn_between, drawn_wide, likely_counts
 from checks.pretraining import mistakes as m
 from checks.pretraining.visible import (
-    body_is_kept,
+    expect_body,
     expect_frozen,
     expect_groups,
     expect_indices,
@@ -426,7 +426,7 @@ def check_review_classifier(cls: Callable) -> None:
         model = call(cls, body, dim, classes, pad_id)
         promised = {"body.table.weight": (vocab, dim), "head.weight": (classes, dim), "head.bias": (classes,)}
         expect_parameters(model, promised, {"body": m.ReviewClassifier.BODY_LEFT_OUT})
-        expect(place(body_is_kept, beside=cls)(model, body), m.ReviewClassifier.BODY_COPIED)
+        expect_body(cls, model, body)
         for dtype in (torch.float32, torch.float64):
             state = randomise(model, promised, dtype)
             if vocab > 300:  # whose scores would be so far apart that a softmax has zeros

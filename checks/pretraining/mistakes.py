@@ -85,6 +85,7 @@ class ReviewClassifier(Mistake):
     PAD_IS_1 = "`pad_id` is taken to be 1: use the argument"
     PAD_IS_0 = "`pad_id` is taken to be 0: use the argument"
     BODY_COPIED = "the classifier has a copy of the body: keep the one that was handed in"
+    BODY_FROZEN = "the body that was handed in no longer learns: whoever tunes it decides what is frozen"
     OTHER_TOKENS = (
         "the body is handed another number in the place of padding: give it the tokens as they are, since it may look "
         "at all that are real"

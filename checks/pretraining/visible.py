@@ -186,6 +186,14 @@ def body_is_kept(classifier, body):
     return classifier.body is body
 
 
+def expect_body(cls: Callable, model: nn.Module, body: nn.Module) -> None:
+    """Fail unless a classifier's body is the one that was handed in, and still learns."""
+    known = m.ReviewClassifier
+    expect(place(body_is_kept, beside=cls)(model, body), known.BODY_COPIED)
+    names = place(learning_names, beside=cls)(model)
+    expect("body.table.weight" in names, known.BODY_FROZEN)
+
+
 @visible(
     "a body by hand: the mean over real tokens, the head, log-probabilities",
     graded="other cases, sizes of 1, gradients and dtypes",
@@ -197,7 +205,7 @@ def ReviewClassifier(cls: Callable) -> None:
     model = call(cls, body, 2, 5, 4)
     shapes = {"body.table.weight": (5, 2), "head.weight": (5, 2), "head.bias": (5,)}
     expect_parameters(model, shapes, {"body": known.BODY_LEFT_OUT})
-    expect(place(body_is_kept, beside=cls)(model, body), known.BODY_COPIED)
+    expect_body(cls, model, body)
     table = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0], [-1.0, 1.0], [5.0, -5.0]])
     head = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, -1.0], [0.0, 0.0], [-1.0, 1.0]])
     bias = torch.tensor([0.5, 0.0, 0.0, 1.0, 0.0])
