@@ -164,6 +164,10 @@ class perplexity(Mistake):
     PAD_IS_1 = "`pad_id` is taken to be 1: use the argument"
     PAD_IS_0 = "`pad_id` is taken to be 0: use the argument"
     FIRST_COUNTED = "the first token is counted among those predicted: nothing predicts it"
+    FIRST_LEFT_OUT = (
+        "the first prediction of each row is left out: no scores are about token 0, and those at position 0 are about "
+        "token 1, which counts"
+    )
     LAST_LEFT_OUT = "the last real token of each sentence is left out: it is predicted too"
 
 
