@@ -347,7 +347,7 @@ CLAIMS = [
     ),
     Claim(
         "apart-reading",
-        "in the other maps a cut costs at most six points of the 92",
+        "in the other maps a cut costs some six points of the 92 at most",
         lambda o: (
             max(apart(o)[0][1], apart(o)[1][2]) < 40
             and min(*apart(o)[0][::2], *apart(o)[1][:2]) >= numbers(o["copiers-code"])[1] - 6
