@@ -120,6 +120,7 @@ class LowRank(Mistake):
     NOT_FROZEN = "the layer that was handed in still learns: freeze it"
     CHANGE_FROZEN = "`A` or `B` does not learn: only the layer that was handed in is frozen"
     B_START = "`B` does not start as zeros, so that the outputs are others before anything is learnt"
+    STARTS_TURNED = "the starts are turned round: `A` starts as random numbers, and `B` as zeros"
     A_START = "`A` starts as zeros, or with equal numbers: then no gradient tells its rows apart"
     A_FIXED = "`A` starts with the same numbers in each layer: draw them"
     LINEAR_COPIED = "`linear` is a copy: keep the layer that was handed in"
@@ -168,5 +169,5 @@ class contaminated(Mistake):
 
 
 breaks(Rule.UNCHANGED, pack.ROWS_CHANGED)
-breaks(Rule.START, LowRank.B_START, LowRank.A_START)
+breaks(Rule.START, LowRank.B_START, LowRank.STARTS_TURNED, LowRank.A_START)
 breaks(Rule.EFFORT, contaminated.SLOW)
