@@ -11,6 +11,7 @@ class pack(Mistake):
         "the last block, which is just full, is missing: `eos_id` follows the last text, too, and only what fills no "
         "block is dropped"
     )
+    FULL_LOST = "where the tokens just fill the blocks, none is left: `[:-0]` of a list is an empty one"
     EOS_ONCE = "`eos_id` comes once, behind all texts together: it follows each of them"
     EOS_FIXED = "another number than `eos_id` ends the texts"
     EMPTY_LOST = "a text without tokens is passed over: its `eos_id` is there all the same"
