@@ -12,6 +12,9 @@ class pack(Mistake):
         "block is dropped"
     )
     FULL_LOST = "where the tokens just fill the blocks, none is left: `[:-0]` of a list is an empty one"
+    END_UNASKED = (
+        "a block that an `eos_id` fills is never closed: ask after each token whether it is full, `eos_id` too"
+    )
     EOS_ONCE = "`eos_id` comes once, behind all texts together: it follows each of them"
     EOS_FIXED = "another number than `eos_id` ends the texts"
     EMPTY_LOST = "a text without tokens is passed over: its `eos_id` is there all the same"
