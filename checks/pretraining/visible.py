@@ -125,9 +125,14 @@ def mask_tokens(function: Callable) -> None:
         got=int((chosen & ~ordinary).sum()),
     )
     expect(not (changed & ~chosen).any(), known.OTHERS_CHANGED, got=int((changed & ~chosen).sum()))
+    if torch.equal(chosen, ordinary) or not chosen.any():
+        again = (expect_two(call(function, tokens, 7, 50, [0, 3, 7], 0.4))[1] for _ in range(40))
+        sometimes = any(part.any() != chosen.any() for part in again)
+        expect(not sometimes, known.TOGETHER, "all tokens are chosen, or none")
+        expect(not chosen.any(), known.SHARE, "the share of the tokens chosen", expected=0.4, got=1.0)
     expect(not (chosen == chosen[:1]).all() or not chosen.any(), known.SAME_PLACES)  # the rows are equal
     whole = (chosen == ordinary).all(1) | ~chosen.any(1)
-    expect(not whole.all() or chosen.all() or not chosen.any(), known.SAME_PLACES, "all tokens of a row, or none")
+    expect(not whole.all() or not chosen.any(), known.TOGETHER, "all tokens of a row are chosen, or none")
     low = chosen[(tokens < 7) & ordinary]
     expect(low.any() or not chosen.any(), known.FIRST_IDS, "of the tokens 1, 2, 4, 5 and 6 chosen", got="none")
     share = chosen[ordinary].double().mean().item()
