@@ -39,6 +39,9 @@ class mask_tokens(Mistake):
         "elsewhere"
     )
     LIST_GIVEN = "`torch.isin` looks things up in a tensor, and `special_ids` is a list: `torch.tensor` makes one of it"
+    GENERATOR_BY_PLACE = (
+        "`torch.rand` and the others that draw do not take the generator by its place: write `generator=generator`"
+    )
     SHARE = "the share of the positions that is chosen is not `share`"
     SHARE_DEFAULT = "the default of `share` is not the one in the signature"
     SPECIAL_CHOSEN = "special tokens are chosen: those of `special_ids` never are"

@@ -105,9 +105,13 @@ def mask_tokens(function: Callable) -> None:
     """Tokens 0 to 49, of which 0, 3 and 7 are special, and 7 is the mask; two fifths are to be chosen."""
     known, special = m.mask_tokens, torch.tensor([0, 3, 7])
     tokens = (torch.arange(10_000) % 50).view(50, 200)
+    signs = {
+        r"isin\(\).*\(Tensor, list": known.LIST_GIVEN,
+        r"rand\w*\(\).*invalid combination.*NoneType\)": known.GENERATOR_BY_PLACE,
+    }
     with (
         unchanged(tokens=tokens),
-        explaining("`special_ids` [0, 3, 7]", {r"isin\(\).*\(Tensor, list": known.LIST_GIVEN}),
+        explaining("`special_ids` [0, 3, 7] and no generator", signs),
     ):
         inputs, chosen = expect_two(call(function, tokens, 7, 50, [0, 3, 7], 0.4))
     expect_tensor(inputs, (50, 200), torch.int64, "the tokens to read")
