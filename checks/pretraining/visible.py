@@ -347,7 +347,11 @@ def expect_groups(
     off = [name for name in names if not _same(got[name], rates[layer(name)])]
     layers = {layer(name) for name in off}
     inner = all(".norm." in name and _same(got[name], rates[0]) for name in off) and min(layers) > 1
-    alone = known.NORM if layers == {1} else known.HEAD if 0 in layers else Unexplained.NUMBER
+    # All blocks have the rate of the layer above, and the embedding its own, so that it is two layers below them.
+    late = layers == {*range(2, depth + 2)} and all(_same(got[name], rates[layer(name) - 1]) for name in off)
+    alone = (
+        known.LAST_BLOCK if late else known.NORM if layers == {1} else known.HEAD if 0 in layers else Unexplained.NUMBER
+    )
     likely = next((mistake for mistake, row in rivals.items() if fits(row)), known.INNER_NORMS if inner else alone)
     worst = min(off, key=layer)
     complain(likely, f"the rate of `{worst}`", asked=asked, expected=rates[layer(worst)], got=got[worst])
