@@ -166,6 +166,8 @@ class contaminated(Mistake):
     TURNED_ROUND = "the share is that of what was read: count the n-grams of the tested text"
     DISTINCT = "an n-gram that occurs in a text twice is counted once: every place counts"
     LAST_LOST = "the last n-gram of each text is left out"
+    LAST_READ_LOST = "the last n-gram of each text read is left out, but not of the texts tested"
+    LAST_TESTED_LOST = "the last n-gram of each text tested is left out, but not of the texts read"
     RAGGED = "the shorter runs at the end of a text count too: an n-gram has n tokens"
     SHORT = "a text shorter than n is found: it has no n-gram that could have been read"
     ONE_SOURCE = "the n-grams have to come from a single text: they may come from several"
