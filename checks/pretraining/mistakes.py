@@ -158,6 +158,7 @@ class contaminated(Mistake):
     SHARE_FIXED = "`share` is not used"
     OF_TOKENS = "the share is one of the text's tokens: it is one of its n-grams, of which there are fewer"
     ROUNDED = "`share` of the n-grams is cut to a whole number, so that fewer are enough: compare with it as it is"
+    TOTAL_SHORT = "the share is one of `len(text) - n`: a text has one n-gram more"
     N_FIXED = "`n` is not used"
     DEFAULTS = "the default of `n` or of `share` is not the one in the signature"
     WORDS = "single tokens are looked up: n of them in a row make an n-gram"
