@@ -447,7 +447,9 @@ def check_review_classifier(cls: Callable) -> None:
                     asked=asked,
                 )
                 right = _judge(state, tokens, pad_id)
+                bare = torch.where(empty.unsqueeze(1), -math.log(classes), right)  # scores of 0 for padding alone
                 rivals = {
+                    m.ReviewClassifier.SCORES_AVERAGED: partial(torch.clone, bare),
                     m.ReviewClassifier.PAD_IS_1: partial(_judge, state, tokens, 1),
                     m.ReviewClassifier.PAD_IS_0: partial(_judge, state, tokens, 0),
                 }

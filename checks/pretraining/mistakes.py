@@ -89,6 +89,10 @@ class ReviewClassifier(Mistake):
     LARGEST = "the maximum is taken over the positions: take the mean"
     SUM = "the sum is taken over the positions: take the mean"
     AVERAGED_LATE = "log-probabilities are averaged over the positions: average the vectors, then judge once"
+    SCORES_AVERAGED = (
+        "scores are averaged over the positions, so that a text of padding alone has none, not even the bias: average "
+        "the vectors, then judge"
+    )
     PAD_IS_1 = "`pad_id` is taken to be 1: use the argument"
     PAD_IS_0 = "`pad_id` is taken to be 0: use the argument"
     BODY_COPIED = "the classifier has a copy of the body: keep the one that was handed in"
