@@ -13,6 +13,7 @@ class RMSNorm(Mistake):
     UNBIASED_DEVIATION = "the standard deviation divides, over d - 1 at that: `var` and `std` take the mean out"
     SUM = "the sum of the squares is taken, or not divided by d: take their mean"
     NO_ROOT = "the mean square divides, not its root"
+    MULTIPLIED = "the root of the mean square multiplies: it divides (`rsqrt` is 1 over the root)"
     ABSOLUTE = "the mean of the absolute values divides: square, mean, root"
     SQUARE_OF_MEAN = "the mean is squared: square first, then take the mean, then the root"
     POSITIONS = "it is normalized over the positions instead of the features"

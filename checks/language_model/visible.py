@@ -72,6 +72,7 @@ def RMSNorm(cls: Callable) -> None:
         m.RMSNorm.CENTRED: [[[-1.0, 10.0], [-1.0, 10.0]]],
         m.RMSNorm.SUM: [[[1 / root, 70 / root], [-0.6, 8.0]]],
         m.RMSNorm.NO_ROOT: [[[0.04, 2.8], [-0.12, 1.6]]],
+        m.RMSNorm.MULTIPLIED: [[[5.0, 350.0], [-6 * root, 80 * root]]],
         m.RMSNorm.DEVIATION: [[[1 / 3, 70 / 3], [-6 / 7, 80 / 7]]],
         m.RMSNorm.UNBIASED_DEVIATION: [[[1 / 18**0.5, 70 / 18**0.5], [-6 / 98**0.5, 80 / 98**0.5]]],
         m.RMSNorm.ONE_PLUS_WEIGHT: [[[0.4, 15.4], [-12 / root, 88 / root]]],
