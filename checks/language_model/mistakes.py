@@ -59,6 +59,10 @@ class CausalSelfAttention(Mistake):
     COPIES_KEPT = "the cache holds copies: it keeps each of the `kv_heads` heads once"
     NO_MASK = "the causal mask is missing: a position sees those after it"
     MASKED_BY_0 = "what is masked gets a score of 0 before the softmax, and exp(0) is 1: -inf leaves it no weight"
+    MASKED_AFTER = (
+        "the weights are masked after the softmax, and what is left no longer sums to 1: mask the scores before it"
+    )
+    OVER_QUERIES = "the softmax is taken over the queries: it is over the keys, the last dimension of the scores"
     NOT_ITSELF = "a position does not see itself: it sees itself and those before it"
     TURNED_ROUND = "the mask is turned round: positions see those after them"
     NEXT_TOO = "each position sees the next one too: it sees itself and those before it"

@@ -189,7 +189,7 @@ def CausalSelfAttention(cls: Callable) -> None:
     turned, mean = _turned(x), torch.tensor([[[2.0, 0.0], [3.0, 3.0], [2.0, 3.0]]])
     name = "the output when all scores are 0, the running mean of the positions,"
     expect_tensor(y, name=name)
-    every, averaged = torch.tensor([[[2.0, 3.0]] * 3]), _running(turned)
+    every, averaged, below = torch.tensor([[[2.0, 3.0]] * 3]), _running(turned), torch.ones(3, 3).tril()
     if _alike(y, averaged):  # with larger keys it shows what was averaged
         larger, _ = expect_pair(call(_attention(cls, 0.0, 2.0), x), known)
         expect(not _alike(larger, 2 * averaged), known.KEYS_AVERAGED, name, expected=mean, got=y)
@@ -202,6 +202,8 @@ def CausalSelfAttention(cls: Callable) -> None:
         known.NOT_ITSELF: [[[0.0, 0.0], [2.0, 0.0], [3.0, 3.0]]],
         known.NEXT_TOO: [[[3.0, 3.0], [2.0, 3.0], [2.0, 3.0]]],
         known.ROTATED_VALUES: averaged,
+        known.MASKED_AFTER: below @ x / 3,
+        known.OVER_QUERIES: below / below.sum(0) @ x,
         known.QUERIES_BY_WK: _running(x, turned @ turned.mT / 2**0.5),
         known.RESIDUAL: mean + x,
     }
