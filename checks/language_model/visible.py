@@ -207,6 +207,10 @@ def CausalSelfAttention(cls: Callable) -> None:
         known.QUERIES_BY_WK: _running(x, turned @ turned.mT / 2**0.5),
         known.RESIDUAL: mean + x,
     }
+    if _alike(y, torch.tensor(wrong[known.NEXT_TOO])):  # the keys show whether it is the mask or what it is made of
+        keys, _ = expect_cache(cache)
+        counted = _alike(keys, _turned(x, 1).unsqueeze(1))
+        expect(not counted, known.FROM_1, "the keys in the cache", expected=turned, got=keys)
     # A mask turned round shows the later positions, and itself or not; the last one then sees nothing, or all alike.
     for later in (
         ([2.0, 3.0], [2.0, 4.5], [0.0, 3.0]),
