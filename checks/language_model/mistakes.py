@@ -89,6 +89,9 @@ class CausalSelfAttention(Mistake):
     JOINED_ASIDE = (
         "`torch.cat` joins along another dimension than that of the positions, which in keys and values is the third"
     )
+    JOINED_CROSSWISE = (
+        "keys are joined to the cached values, or values to the cached keys: the pair in the cache is `(keys, values)`"
+    )
     NEWEST_FIRST = "the newest keys and values come before the older ones: join them behind"
     OWN_CACHE = "the layer goes on from what it kept of its last call: go on from the cache that is handed in"
     VALUES_FIRST = "the cache holds the values first: it is keys, then values"

@@ -254,12 +254,14 @@ def CausalSelfAttention(cls: Callable) -> None:
         known.NO_MASK_WITH_CACHE: [[[3.0, 2.0]] * 2],
         known.MASK_OVER_OLDEST: [[[2.0, 0.0], [3.0, 3.0]]],
         known.NEWEST_FIRST: [[[3.75, 1.75], [3.0, 2.0]]],
+        known.JOINED_CROSSWISE: _running(torch.cat((old.squeeze(1), x[:, 3:]), 1))[:, 3:],
     }
     name = "the running mean of positions 3 and 4, given the cache of those before,"
     expect_close(rest, mean, name, _tensors(wrong), tolerance=1e-4)
     again = _turned(turned.squeeze(1)).unsqueeze(1)
     wrong = {
         known.OLD_LOST: lambda: latest,
+        known.JOINED_CROSSWISE: lambda: joined(x[:, :3].unsqueeze(1), latest),
         known.UNROTATED_KEYS: lambda: joined(old, x[:, 3:].unsqueeze(1)),
         known.TURNED_AGAIN: lambda: nearest(new[0], again, joined(again[:, :, :3], latest)),
     }
