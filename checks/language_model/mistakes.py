@@ -57,6 +57,13 @@ class CausalSelfAttention(Mistake):
     SHARED_WIDTH = "`Wk` and `Wv` do not make `kv_heads` heads, or as many as `heads` where none are given"
     SHARED_APART = "query heads that are neighbours should share keys and values, and here heads share that lie apart"
     COPIES_KEPT = "the cache holds copies: it keeps each of the `kv_heads` heads once"
+    HEADS_UNEQUAL = (
+        "the heads of keys that are read are not as many as those of queries: each is read by `heads / kv_heads` "
+        "neighbouring heads of queries"
+    )
+    SPLIT_INTO_HEADS = (
+        "keys and values are split into `heads` heads: theirs are `kv_heads`, as wide as those of queries"
+    )
     NO_MASK = "the causal mask is missing: a position sees those after it"
     MASKED_BY_0 = "what is masked gets a score of 0 before the softmax, and exp(0) is 1: -inf leaves it no weight"
     MASKED_AFTER = (
