@@ -133,6 +133,9 @@ class LanguageModel(Mistake):
     SHARED_LAYER = "the layers are one and the same, or there are too few: each has weights of its own"
     DEPTH_IGNORED = "the number of layers is not `depth`"
     HIDDEN_IGNORED = "the layers' networks are not `hidden` features wide"
+    LAYER_ARGUMENTS = (
+        "a layer refuses the sizes that it is handed: a `Layer` takes `dim, heads, hidden, kv_heads`, in this order"
+    )
     EMBEDDING_START = "the embedding does not start with the standard deviation that the exercise says"
     NORM_START = "a norm's `weight` does not start as ones: the small numbers are for the embedding alone"
     NO_LAST_NORM = "the final `norm` is missing"

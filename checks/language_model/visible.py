@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from autograder.checks import (
     Common,
+    Complaint,
     Mistake,
     Unexplained,
     call,
@@ -325,7 +326,12 @@ def expect_tied(module: nn.Module, shapes: Mapping[str, tuple[int, ...]], hints:
 def LanguageModel(cls: Callable) -> None:
     """A small model: shapes, causality, caches."""
     known = m.LanguageModel
-    model = call(cls, 7, 4, 2, 2, 5)
+    try:
+        model = call(cls, 7, 4, 2, 2, 5)
+    except Complaint as complaint:
+        if complaint.finding.mistake != Common.REFUSED.id:
+            raise
+        complain(known.LAYER_ARGUMENTS, "the call", asked="dim 4, heads 2, hidden 5", got=str(complaint.finding.got))
     shapes = {"embedding.weight": (7, 4), "norm.weight": (4,)}
     for layer in ("layers.0", "layers.1"):
         shapes |= {f"{layer}.attention.{name}.weight": (4, 4) for name in ("Wq", "Wk", "Wv", "WO")}
