@@ -496,21 +496,37 @@ def _logits(
 
 
 def _model_mistakes(
-    state: State, tokens: Tensor, heads: int, depth: int, dim: int, past: int
+    state: State, tokens: Tensor, heads: int, depth: int, dim: int, past: int, got: Any
 ) -> dict[Mistake, Callable[[], Tensor]]:
     def wrong(layers: Sequence[int] = range(depth), **switches: Any) -> Callable[[], Tensor]:
         return lambda: _logits(state, tokens, heads, layers, **switches)[:, past:]
 
-    def final_norm_first() -> Tensor:
-        x = _norm(state, "norm", F.embedding(tokens, state["embedding.weight"]))
+    def normed(first: bool = False, before: bool = False, after: bool = False, last: bool = False) -> Tensor:
+        def norm(x: Tensor, wanted: bool) -> Tensor:
+            return _norm(state, "norm", x) if wanted else x
+
+        x = norm(F.embedding(tokens, state["embedding.weight"]), first)
         for k in range(depth):
-            x = _layer(state, k, x, heads)
-        return (x @ state["embedding.weight"].T)[:, past:]
+            x = norm(_layer(state, k, norm(x, before), heads), after)
+        return (norm(x, last) @ state["embedding.weight"].T)[:, past:]
+
+    def normed_again() -> Tensor:
+        places = ({"after": True}, *({place: True, "last": True} for place in ("first", "before", "after")))
+        return nearest(got, *(normed(**place) for place in places))
+
+    def residual() -> Tensor:
+        x = F.embedding(tokens, state["embedding.weight"])
+        for k in range(depth):
+            x = x + _layer(state, k, x, heads)
+        return (_norm(state, "norm", x) @ state["embedding.weight"].T)[:, past:]
 
     known = m.LanguageModel
     return {
         known.NO_LAST_NORM: wrong(norm=False),
-        known.NORM_FIRST: final_norm_first,
+        known.NORM_FIRST: lambda: normed(first=True),
+        known.NORM_AGAIN: normed_again,
+        known.RESIDUAL: residual,
+        known.SIDE_BY_SIDE: wrong([depth - 1]),
         known.SCALED_EMBEDDINGS: wrong(scale=dim**0.5),
         known.SCALED_LOGITS: wrong(out=dim**-0.5),
         known.REVERSED: wrong(range(depth)[::-1]),
@@ -645,7 +661,7 @@ def _check_model_calls(
             expect(keeps, m.LanguageModel.LIST_CHANGED)
         asked = f"tokens {tuple(new.shape)}, {past} positions in the caches, dim {dim}, {heads} heads, {depth} layers"
         right = _logits(state, so_far, heads, range(depth))[:, past:]
-        wrong = _model_mistakes(state, so_far, heads, depth, dim, past)
+        wrong = _model_mistakes(state, so_far, heads, depth, dim, past, logits)
         expect_close(logits, right, "the logits", wrong, dtype, tolerance, asked)
         expect_caches(following, depth)
         x = F.embedding(so_far, state["embedding.weight"])
