@@ -155,7 +155,7 @@ class LanguageModel(Mistake):
     SEES_FUTURE = "a token changes the scores before it: no position may see a later one"
     CACHES_UNUSED = "the caches are not used: hand each layer its own"
     OWN_CACHES = "the model goes on from what it kept of its last call: go on from the caches that are handed in"
-    ANOTHER_CACHE = "a layer gets the cache of another one: hand each layer its own"
+    ANOTHER_CACHE = "a layer gets the cache of another one, or none: hand each layer its own"
     LIST_CHANGED = "the list of caches that was handed in is changed: make a new one"
 
 
