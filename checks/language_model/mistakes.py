@@ -179,6 +179,7 @@ class perplexity(Mistake):
     RESHAPED = (
         "`reshape` or `view` cuts the logits anew and mixes the positions: turn the two dimensions by `transpose`"
     )
+    TARGETS_FIRST = "the targets are handed over first: `F.cross_entropy` takes the logits, then the targets"
     OF_REAL_ONES = (
         "the prediction behind each real token counts, the one of padding too: what counts is a real *target*"
     )
