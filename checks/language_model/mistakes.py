@@ -213,7 +213,9 @@ class sample_next(Mistake):
     TOP_P = "`top_p` is not used, or leaves more tokens than it should"
     TOP_K_FEW = "`top_k` leaves fewer tokens than k: the k-th likeliest stays"
     CROSSING = "the token with which the sum crosses `top_p` is left out: it stays"
-    LEAST_LIKELY = "the likeliest token is left out: sort from the likeliest down, and keep the first ones"
+    LEAST_LIKELY = (
+        "the likeliest token is left out, and it is the first to stay: is the order turned round, or what is masked?"
+    )
     WARM = "`top_p` reads the probabilities from before the temperature: divide first"
     UNSORTED = "the sum for `top_p` runs over the tokens as they stand: sort them first, from the likeliest down"
     UNORDERED = (
