@@ -227,6 +227,10 @@ class sample_next(Mistake):
     FLOATS = "the tokens are no integers"
     OVERFLOW = "`exp` of scores in the thousands overflows: the softmax has to subtract the largest first"
     ONE_FOR_ALL = "one random number decides for several rows: draw one for each"
+    BY_POSITION = (
+        "the generator is handed over by position, where `torch.multinomial` has `replacement`: "
+        "`generator=generator` puts it in its place"
+    )
 
 
 class generate(Mistake):

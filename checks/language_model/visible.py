@@ -490,7 +490,8 @@ def sample_next(function: Callable) -> None:
         found = sorted(set(drawn(temperature=0).tolist()))
     expect(found == [0], known.NOT_GREEDY, "the tokens drawn", expected=[0], got=found)
     what = "the share of the likeliest token"
-    with explaining("no setting", {UNDRAWN: known.NO_SOFTMAX}):
+    signs = {UNDRAWN: known.NO_SOFTMAX, "argument 'replacement'": known.BY_POSITION}
+    with explaining("no setting", signs):
         tokens = drawn()
     plain = (tokens == 0).double().mean().item()  # of probabilities taken for logits 0.32
     expect(abs(plain - 0.32) > 0.035, known.SOFTMAX_TWICE, what, asked="no setting", expected=0.5, got=plain)
