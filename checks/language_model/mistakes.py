@@ -200,6 +200,7 @@ class sample_next(Mistake):
         "all tokens that are left are equally likely: draw by their probabilities, a softmax over the last dimension"
     )
     NO_SOFTMAX = "scores are drawn from as if they were probabilities: a softmax makes these of them"
+    MINUS_INF = "-inf is put in the place of a probability: a score may be -inf, a probability that is left out is 0"
     NO_TEMPERATURE = (
         "the temperature has no effect: it is not used, or divides probabilities, where a common factor is lost; "
         "divide the logits"

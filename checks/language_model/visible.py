@@ -1,6 +1,7 @@
 """What chapter 11's check cells call: small cases by hand, and the commonest mistakes by name."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -469,6 +470,20 @@ def _why_drawn(settings: dict[str, Any], wanted: set[int], found: set[int]) -> M
 UNDRAWN = "probability tensor contains|sum of probabilities"
 
 
+def _never_drawn(function: Callable, logits: Tensor) -> bool:
+    """Whether nothing can be drawn with any of these settings; what leaves too few tokens can with one or another."""
+
+    def undrawn(scores: Tensor, **settings: Any) -> bool:
+        try:
+            call(function, scores, **settings)
+        except Complaint as complaint:
+            return bool(re.search(UNDRAWN, str(complaint.finding.got)))
+        return False
+
+    by_p = all(undrawn(logits, top_p=p) for p in (0.45, 0.7))
+    return by_p or (undrawn(logits, top_k=2) and undrawn(logits + 100, top_k=2))
+
+
 @visible(
     "greedy at temperature 0, the sets that top_k and top_p leave, and a generator that decides the draw",
     graded="other cases, sizes of 1, large numbers and devices",
@@ -504,6 +519,7 @@ def sample_next(function: Callable) -> None:
     shares = {1.0: known.GREEDY, 0.25: known.UNIFORM, 0.5: known.NO_TEMPERATURE, 0.37: known.MULTIPLIED}
     mistake = next((likely for value, likely in shares.items() if abs(share - value) < 0.05), Unexplained.NUMBER)
     expect(abs(share - 16 / 22) < 0.07, mistake, what, asked="temperature 0.5", expected=16 / 22, got=share)
+    signs = {UNDRAWN: known.MINUS_INF} if _never_drawn(function, logits[:2].clone()) else {}
     for settings, wanted in (
         ({}, {0, 1, 2, 3}),
         ({"top_k": 2}, {0, 1}),
@@ -513,7 +529,8 @@ def sample_next(function: Callable) -> None:
         ({"top_p": 0.9}, {0, 1, 2, 3}),  # a share of the tokens in place of the probability would leave three
         ({"top_p": 0.45, "temperature": 2.0}, {0, 1}),
     ):
-        found = set(drawn(**settings).tolist())
+        with explaining(listed(settings), signs):
+            found = set(drawn(**settings).tolist())
         if found != wanted:
             asked = {"expected": sorted(wanted), "got": sorted(found)}
             complain(_why_drawn(settings, wanted, found), "what 2,000 draws give", asked=listed(settings), **asked)
