@@ -236,9 +236,12 @@ class sample_next(Mistake):
 
 class generate(Mistake):
     NO_PROMPT = "the prompt is left out: the result begins with it"
-    COMPUTED_AGAIN = "positions are computed again and again: hand the caches on, and with them the newest token alone"
+    COMPUTED_AGAIN = (
+        "positions are computed again and again: read the prompt once, then hand on caches and the newest token alone"
+    )
     NO_CACHES = "the model sees the newest token alone: hand the caches on too"
     OLD_CACHES = "the prompt's caches are handed on again and again: hand on those that the latest call returned"
+    PROMPT_AGAIN = "the model reads the prompt again at every step: after the first call hand it the newest token alone"
     LAST_AGAIN = "the prompt's last token is read twice: the first call's scores tell of the first new token already"
     NO_POSITIONS = "the model gets the newest tokens without a dimension for positions: hand them on as `(B, 1)`"
     ONE_TOO_FEW = "one token too few is written"
