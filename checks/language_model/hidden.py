@@ -1205,6 +1205,7 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
     begun = (lambda row: eos_id not in row, lambda row: row[-1] != eos_id)  # an end anywhere, or as the newest token
     wrong = {
         m.generate.NO_CACHES: lambda: torch.tensor(written(see=lambda t: t if len(t) == n else t[-1:])),
+        m.generate.PROMPT_UNREAD: lambda: torch.tensor(written(see=lambda t: t[n - 1 :])),
         m.generate.OLD_CACHES: lambda: torch.tensor(written(see=lambda t: t[:n] + t[n:][-1:])),
         m.generate.LAST_AGAIN: lambda: torch.tensor(written(see=lambda t: t[:n] + t[n - 1 :])),
         m.generate.EOS_IN_PROMPT: lambda: nearest(tokens, *(torch.tensor(written(begun=one)) for one in begun)),

@@ -241,6 +241,7 @@ class generate(Mistake):
     )
     NO_CACHES = "the model sees the newest token alone: hand the caches on too"
     OLD_CACHES = "the prompt's caches are handed on again and again: hand on those that the latest call returned"
+    PROMPT_UNREAD = "the model never sees the prompt but for its last token: the first call gets all of it"
     PROMPT_AGAIN = "the model reads the prompt again at every step: after the first call hand it the newest token alone"
     LAST_AGAIN = "the prompt's last token is read twice: the first call's scores tell of the first new token already"
     NO_POSITIONS = "the model gets the newest tokens without a dimension for positions: hand them on as `(B, 1)`"
