@@ -1123,13 +1123,14 @@ def _write(
     eos_id: int | None,
     see: Callable[[list[int]], list[int]] = lambda tokens: tokens,
     begun: Callable[[list[int]], bool] = lambda prompt: True,
+    anywhere: bool = False,
 ) -> list[int]:
     """One row, greedily: the prompt and `length` tokens, `eos_id` again and again once it has come."""
     tokens, ended = list(prompt), not begun(prompt)
     for _ in range(length):
         state = sum((token + 1) * (number**2 + 3) for number, token in enumerate(see(tokens), 1))
         token = eos_id if ended else int(table[state % len(table)].argmax())
-        ended = ended or token == eos_id
+        ended = ended or token == eos_id or (anywhere and eos_id in prompt)
         tokens.append(token)
     return tokens
 
@@ -1197,6 +1198,12 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
         goes_on = len(right[0]) < n + length == got.shape[1]
         return got if goes_on else torch.tensor([_write(table, row, length, None) for row in rows])
 
+    def anywhere() -> Tensor:
+        """The end looked for in the prompt too, once a token is written."""
+        ends = [n if eos_id in row[:n] else row.index(eos_id, n) if eos_id in row[n:] else n + length for row in right]
+        found = [_write(table, row, length, eos_id, anywhere=True) for row in rows]
+        return torch.tensor(found)[:, : max(ends) + 1]
+
     right = written()
     # Computing the last token too is no mistake.
     model = place(_make_toy, beside=function)(table, batch * len(right[0]))
@@ -1208,7 +1215,9 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
         m.generate.PROMPT_UNREAD: lambda: torch.tensor(written(see=lambda t: t[n - 1 :])),
         m.generate.OLD_CACHES: lambda: torch.tensor(written(see=lambda t: t[:n] + t[n:][-1:])),
         m.generate.LAST_AGAIN: lambda: torch.tensor(written(see=lambda t: t[:n] + t[n - 1 :])),
-        m.generate.EOS_IN_PROMPT: lambda: nearest(tokens, *(torch.tensor(written(begun=one)) for one in begun)),
+        m.generate.EOS_IN_PROMPT: lambda: nearest(
+            tokens, anywhere(), *(torch.tensor(written(begun=one)) for one in begun)
+        ),
     }
     if eos_id == 0:
         wrong[m.generate.EOS_OF_0] = lambda: without_end(tokens)
