@@ -279,7 +279,11 @@ class induction_score(Mistake):
     ALL_COPIES = "all earlier copies count where there are several: take the latest one alone"
     ITSELF = "a position counts as an earlier copy of itself: only those before it do"
     ADJACENT = "a copy right before its position is left out: it counts, and what lies behind it is the position itself"
+    COPY_AT_0 = "a copy at position 0 is left out: 0 is a place like any other"
     ALL_POSITIONS = "positions whose token is new are counted, too: average over those that have an earlier copy"
+    NEW_ADDED = (
+        "positions whose token is new add the weight that they give to position 0: they count in neither sum nor number"
+    )
     NOT_0_ALONE = "positions that give a weight of 0 are left out of the mean: all that have an earlier copy count"
     ALL_HEADS = "a position that has an earlier copy is counted once for each head: count it once"
     TRANSPOSED = "the weights are read the wrong way round: `weights[..., i, j]` is what position i gives to j"

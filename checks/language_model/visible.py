@@ -690,6 +690,8 @@ def induction_score(function: Callable) -> None:
         known.ITSELF: mean(*((i, min(i + 1, 5)) for i in range(6))),
         known.ALL_POSITIONS: right / 2,
         known.ALL_HEADS: right / 4,
+        known.COPY_AT_0: mean((4, 3), (5, 2)),
+        known.NEW_ADDED: right + mean((0, 0), (1, 0), (3, 0)),
         known.TRANSPOSED: mean((1, 2), (3, 4), (2, 5)),
         known.SUM: 3 * right,
         known.NOT_OVER_BATCH: right.unsqueeze(0),
