@@ -473,7 +473,7 @@ def check_review_classifier(cls: Callable) -> None:
 
 
 def check_layer_rates(function: Callable) -> None:
-    """Bodies of several depths, with tables of any name, rates and decays."""
+    """Bodies of several depths, with tables of any name, rates and decays; a frozen body, too."""
     names = ["".join("aeioubdgklmnprst"[i] for i in randint(0, 16, (7,))) for _ in range(3)]
     for depth, dim, tables in (
         (3, 4, ["positions"]),
@@ -486,9 +486,12 @@ def check_layer_rates(function: Callable) -> None:
     _check_rates(function, (2, 3, ["positions"]), 0.01, 1.0)
     _check_rates(function, (4, 2, []), drawn_between(5.0, 1e4), drawn_between(0.02, 0.2))
     _check_rates(function, (4, 2, []), drawn_between(1e-9, 5e-5), 1 - drawn_between(1e-3, 0.04))
+    _check_rates(function, (draw_size(2, 5), 3, ["positions"]), 0.1, drawn_between(0.3, 0.95), frozen=True)
 
 
-def _check_rates(function: Callable, sizes: tuple[int, int, list[str]], rate: float, decay: float) -> None:
+def _check_rates(
+    function: Callable, sizes: tuple[int, int, list[str]], rate: float, decay: float, frozen: bool = False
+) -> None:
     known, depth = m.layer_rates, sizes[0]
     below = [0, 0, *range(1, depth + 2)]
     rivals = {
@@ -503,7 +506,7 @@ def _check_rates(function: Callable, sizes: tuple[int, int, list[str]], rate: fl
         known.EMBEDDING_HIGH: [rate * decay ** (k % (depth + 1)) for k in below],
         known.NORM: [rate * decay**k for k in range(depth + 3)],
     }
-    expect_groups(function, sizes, rate, decay, [rate * decay**k for k in below], rivals)
+    expect_groups(function, sizes, rate, decay, [rate * decay**k for k in below], rivals, frozen)
 
 
 # ---- LowRank

@@ -111,6 +111,7 @@ class layer_rates(Mistake):
         "`params` holds what is no parameter of the model: a name, a pair of name and parameter, a module or a copy"
     )
     MISSING = "a parameter is in no group, so that it never learns"
+    FROZEN_LEFT_OUT = "a frozen parameter is in no group: each parameter of the model is in one, frozen or not"
     TWICE = "a parameter is in more than one place"
     COMPARED = "two parameters are compared by their numbers, as `in` does it: compare names, or `id(parameter)`"
     HEAD = "the head's rate is not `rate`"

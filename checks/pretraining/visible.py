@@ -262,8 +262,11 @@ def _mean_of(x: Tensor, kept: Tensor) -> Tensor:
     return (x * kept).sum(1) / kept.sum(1).clamp(min=1)
 
 
-def make_layered(depth, dim, tables):
-    """A classifier of the right names: a body with `embedding`, `blocks` and `norm`, and perhaps further tables."""
+def make_layered(depth, dim, tables, frozen=False):
+    """A classifier of the right names: a body with `embedding`, `blocks` and `norm`, and perhaps further tables.
+
+    If `frozen`, only its head learns.
+    """
 
     class Body(nn.Module):
         def __init__(self):
@@ -279,7 +282,7 @@ def make_layered(depth, dim, tables):
     class Classifier(nn.Module):
         def __init__(self):
             super().__init__()
-            self.body = Body()
+            self.body = Body().requires_grad_(not frozen)
             self.head = nn.Linear(dim, 2)
 
     return Classifier()
@@ -308,6 +311,7 @@ def expect_groups(
     decay: float,
     rates: Sequence[float],
     rivals: Mapping[Mistake, Sequence[float]],
+    frozen: bool = False,
 ) -> None:
     """Fail unless each parameter is in one group, with the rate of its layer.
 
@@ -318,10 +322,12 @@ def expect_groups(
         decay: from layer to layer.
         rates: of head, norm, each block from the last to the first, and tables.
         rivals: what rates mistakes give, in the same order.
+        frozen: whether the body is frozen.
     """
     depth, known = sizes[0], m.layer_rates
     asked = f"a body of {depth} {'blocks' if depth > 1 else 'block'}, rate={rate:g} and decay={decay:g}"
-    model = place(make_layered, beside=function)(*sizes)
+    asked += ", the body frozen" if frozen else ""
+    model = place(make_layered, beside=function)(*sizes, frozen)
     with explaining(asked, {"must match the size of tensor|more than one value is ambiguous": known.COMPARED}):
         groups = call(place(named_groups, beside=function), function, model, rate, decay)
     expect(groups is not None, known.NO_GROUPS, asked=asked)
@@ -333,7 +339,8 @@ def expect_groups(
             got[name] = lr
     names = [*named_parameters(model)]
     missing = [name for name in names if name not in got]
-    expect(not missing, known.MISSING, f"the parameter `{missing[0]}`" if missing else "", asked=asked)
+    left_out = known.FROZEN_LEFT_OUT if frozen else known.MISSING
+    expect(not missing, left_out, f"the parameter `{missing[0]}`" if missing else "", asked=asked)
 
     def layer(name: str) -> int:
         kinds = ["head.", "body.norm.", *(f"body.blocks.{i}." for i in reversed(range(depth)))]
