@@ -253,14 +253,8 @@ def _expect_translations(
 
 def _steps_together(sentences: list[_After], max_len: int, bos_id: int, eos_id: int) -> int:
     """How many steps a batch takes that stops only when all its sentences say `eos_id` in the same one."""
-    rows = [[bos_id] for _ in sentences]
-    for step in range(1, max_len + 1):
-        for after, tokens in zip(sentences, rows, strict=True):
-            scores = after(tokens)
-            tokens.append(scores.index(max(scores)))
-        if all(tokens[-1] == eos_id for tokens in rows):
-            return step
-    return max_len
+    said = [_greedy(after, max_len, bos_id, eos_id=-1)[0] for after in sentences]
+    return next((step for step, tokens in enumerate(zip(*said, strict=True), 1) if {*tokens} == {eos_id}), max_len)
 
 
 def _greedy_mistakes(sentences: list[_After], max_len: int, bos_id: int, eos_id: int) -> dict[Mistake, list[Tokens]]:
@@ -490,7 +484,7 @@ def _subtracted(total: float, length: int, alpha: float) -> float:
 
 
 def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, list[tuple[Tensor, Tokens]]]:
-    """A table, and sentences that tell every mistake from the right answer and from the others.
+    """A table, and sentences that tell every mistake from the right answer and from the others; the first to end first.
 
     Others are added to them, so that a mistake without a name is not taken for one of these by chance.
     """
@@ -500,23 +494,24 @@ def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, l
         for _ in range(120):
             row = randint(4, 40, (4,))
             after = _say(table, row)
-            hypotheses, margin, _ = _search(after, **settings)
+            hypotheses, margin, steps = _search(after, **settings)
             right, narrow = _choose(hypotheses, settings["eos_id"], alpha)
             # To who sees the newest token alone, the same steps in another order are worth the same.
             newest, close, _ = _search(lambda tokens, a=after: a(tokens[-1:]), **settings)
             if min(margin, narrow, close, _choose(newest, settings["eos_id"], alpha)[1]) < 1e-3:
                 continue
             if complete:
-                kept = [*kept, (row, right)]
+                kept = [*kept, (steps, row, right)]
                 if len(kept) == 30:
-                    return table, kept
+                    kept.sort(key=lambda sentence: sentence[0])
+                    return table, [(row, right) for _, row, right in kept]
                 continue
             wrong: dict[object, Tokens] = {**_wrong_translations(table, row, alpha, **settings), "right": right}
             # Without a name, for others say the same; but as small a change must not be taken for none at all.
             wrong["subtracted"] = _choose(hypotheses, settings["eos_id"], alpha, _subtracted)[0]
             longer = {one: [*outcomes.get(one, []), tokens] for one, tokens in wrong.items()}
             if _different(longer.values()) > _different(outcomes.values()):
-                kept, outcomes = [*kept, (row, right)], longer
+                kept, outcomes = [*kept, (steps, row, right)], longer
             # Without a penalty eight of them are none.
             complete = _different(outcomes.values()) == len(outcomes) - (0 if alpha else 8)
 
@@ -602,7 +597,6 @@ def check_beam_search(function: Callable) -> None:
     usual = {"bos_id": 2, "eos_id": 3}
     for alpha, settings in ((0.0, {"beam": 3, "max_len": 6} | usual), (1.5, {"beam": 4, "max_len": 7} | usual)):
         table, rows = _telling_batch(5, alpha, **settings)
-        rows.sort(key=lambda row: _search(_say(table, row[0]), **settings)[2])  # the first one is the first to end
         _expect_beam(function, table, torch.stack([row for row, _ in rows]), [t for _, t in rows], alpha, **settings)
     _expect_patience(function, 1.5, beam=4, max_len=9, **usual)
     _check_beam(function, 6, [3, 5, 2], 0.0, beam=2, max_len=8, **usual)
