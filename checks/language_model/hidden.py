@@ -484,15 +484,23 @@ def _logits(
     heads: int,
     layers: Sequence[int],
     scale: float = 1.0,
-    norm: bool = True,
+    norms: Collection[str] = ("last",),
+    residual: bool = False,
     out: float = 1.0,
 ) -> Tensor:
-    """The scores of a whole text, with a switch for each mistake."""
-    x = scale * F.embedding(tokens, state["embedding.weight"])
+    """The scores of a whole text, with a switch for each mistake.
+
+    The final norm stands at the places `norms`: "first" or "last", "before" or "after" each layer.
+    """
+
+    def normed(x: Tensor, place: str) -> Tensor:
+        return _norm(state, "norm", x) if place in norms else x
+
+    x = normed(scale * F.embedding(tokens, state["embedding.weight"]), "first")
     for k in layers:
-        x = _layer(state, k, x, heads)
-    x = _norm(state, "norm", x) if norm else x
-    return out * x @ state["embedding.weight"].T
+        y = _layer(state, k, normed(x, "before"), heads)
+        x = normed(x + y if residual else y, "after")
+    return out * normed(x, "last") @ state["embedding.weight"].T
 
 
 def _model_mistakes(
@@ -501,31 +509,16 @@ def _model_mistakes(
     def wrong(layers: Sequence[int] = range(depth), **switches: Any) -> Callable[[], Tensor]:
         return lambda: _logits(state, tokens, heads, layers, **switches)[:, past:]
 
-    def normed(first: bool = False, before: bool = False, after: bool = False, last: bool = False) -> Tensor:
-        def norm(x: Tensor, wanted: bool) -> Tensor:
-            return _norm(state, "norm", x) if wanted else x
-
-        x = norm(F.embedding(tokens, state["embedding.weight"]), first)
-        for k in range(depth):
-            x = norm(_layer(state, k, norm(x, before), heads), after)
-        return (norm(x, last) @ state["embedding.weight"].T)[:, past:]
-
     def normed_again() -> Tensor:
-        places = ({"after": True}, *({place: True, "last": True} for place in ("first", "before", "after")))
-        return nearest(got, *(normed(**place) for place in places))
-
-    def residual() -> Tensor:
-        x = F.embedding(tokens, state["embedding.weight"])
-        for k in range(depth):
-            x = x + _layer(state, k, x, heads)
-        return (_norm(state, "norm", x) @ state["embedding.weight"].T)[:, past:]
+        places = (("after",), ("first", "last"), ("before", "last"), ("after", "last"))
+        return nearest(got, *(wrong(norms=norms)() for norms in places))
 
     known = m.LanguageModel
     return {
-        known.NO_LAST_NORM: wrong(norm=False),
-        known.NORM_FIRST: lambda: normed(first=True),
+        known.NO_LAST_NORM: wrong(norms=()),
+        known.NORM_FIRST: wrong(norms=("first",)),
         known.NORM_AGAIN: normed_again,
-        known.RESIDUAL: residual,
+        known.RESIDUAL: wrong(residual=True),
         known.SIDE_BY_SIDE: wrong([depth - 1]),
         known.SCALED_EMBEDDINGS: wrong(scale=dim**0.5),
         known.SCALED_LOGITS: wrong(out=dim**-0.5),
@@ -1123,14 +1116,13 @@ def _write(
     eos_id: int | None,
     see: Callable[[list[int]], list[int]] = lambda tokens: tokens,
     begun: Callable[[list[int]], bool] = lambda prompt: True,
-    anywhere: bool = False,
 ) -> list[int]:
     """One row, greedily: the prompt and `length` tokens, `eos_id` again and again once it has come."""
     tokens, ended = list(prompt), not begun(prompt)
     for _ in range(length):
         state = sum((token + 1) * (number**2 + 3) for number, token in enumerate(see(tokens), 1))
         token = eos_id if ended else int(table[state % len(table)].argmax())
-        ended = ended or token == eos_id or (anywhere and eos_id in prompt)
+        ended = ended or token == eos_id
         tokens.append(token)
     return tokens
 
@@ -1201,7 +1193,7 @@ def _check_text(function: Callable, batch: int, n: int, length: int, eos_id: int
     def anywhere() -> Tensor:
         """The end looked for in the prompt too, once a token is written."""
         ends = [n if eos_id in row[:n] else row.index(eos_id, n) if eos_id in row[n:] else n + length for row in right]
-        found = [_write(table, row, length, eos_id, anywhere=True) for row in rows]
+        found = [[*row[: end + 1], *[eos_id] * (len(row) - end - 1)] for row, end in zip(right, ends, strict=True)]
         return torch.tensor(found)[:, : max(ends) + 1]
 
     right = written()
