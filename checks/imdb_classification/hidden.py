@@ -33,6 +33,7 @@ from autograder.checks import (
     expect_tensor,
     learning_names,
     named_parameters,
+    nearest,
     place,
     randint,
     randn,
@@ -490,7 +491,10 @@ def make_model(table, dropout, slope):
 
 
 def make_optimizer(model, rate, momentum, stretch=1.0):
-    """Gradient descent, with or without momentum, in steps so many times as long as the rate says."""
+    """Gradient descent, with or without momentum, in steps so many times as long as the rate says.
+
+    Each parameter is a group of its own, as where rates differ.
+    """
 
     class Stretched(torch.optim.SGD):
         def step(self, closure=None):
@@ -501,7 +505,8 @@ def make_optimizer(model, rate, momentum, stretch=1.0):
             for group, before in zip(self.param_groups, rates, strict=True):
                 group["lr"] = before
 
-    return (torch.optim.SGD if stretch == 1 else Stretched)(model.parameters(), lr=rate, momentum=momentum)
+    groups = [{"params": [parameter]} for parameter in model.parameters()]
+    return (torch.optim.SGD if stretch == 1 else Stretched)(groups, lr=rate, momentum=momentum)
 
 
 def steps_of(scheduler):
@@ -539,6 +544,21 @@ def _batches(least: int = 1, most: int = 11) -> _Batches:
     return [(randint(0, 5, (b, n)), randint(0, 3, (b,))) for b, n in sizes]
 
 
+def _together(norms: Tensor, max_norm: float) -> Tensor:
+    """By how much to multiply each gradient, so that all of them together have at most this norm."""
+    return (max_norm / norms.norm()).clamp(max=1).expand_as(norms)
+
+
+def _apart(norms: Tensor, max_norm: float) -> Tensor:
+    """So that each has at most this norm."""
+    return (max_norm / norms).clamp(max=1)
+
+
+def _first_alone(norms: Tensor, max_norm: float) -> Tensor:
+    """So that the first has at most this norm."""
+    return torch.cat([_apart(norms[:1], max_norm), torch.ones_like(norms[1:])])
+
+
 def _simulate(
     table: Tensor,
     batches: _Batches,
@@ -547,6 +567,7 @@ def _simulate(
     max_norm: float = math.inf,
     momentum: float = 0.0,
     slope: float = 4.0,
+    clipped: Callable[[Tensor, float], Tensor] = _together,
 ) -> tuple[tuple[Tensor, Tensor], float, float]:
     """An epoch of gradient descent written out: table and bias, loss and accuracy."""
     weights = [table.double().clone(), torch.zeros(table.shape[1], dtype=torch.float64)]
@@ -558,9 +579,8 @@ def _simulate(
             log_probs = (slope * leaves[0][tokens].mean(1) + leaves[1]).log_softmax(-1)
             loss = -log_probs[range(len(labels)), labels].mean()
             gradients = torch.autograd.grad(loss, leaves)
-        norm = sum(gradient.square().sum() for gradient in gradients) ** 0.5
-        scale = min(1.0, max_norm / norm)
-        moved = [momentum * old + scale * gradient for old, gradient in zip(moved, gradients, strict=True)]
+        scales = clipped(torch.stack([gradient.norm() for gradient in gradients]), max_norm)
+        moved = [momentum * old + s * gradient for old, s, gradient in zip(moved, scales, gradients, strict=True)]
         now = rate * (factors[step] if factors else 1.0)
         weights = [weight - now * move for weight, move in zip(weights, moved, strict=True)]
         losses.append(loss.item())
@@ -635,7 +655,12 @@ def _check_training(
     name = f"training with max_norm={limit} and {'a' if scheduler is not None else 'no'} scheduler"
     # A step that the optimizer has no part in is one without momentum.
     without = partial(_simulate, table, batches, rate, factors, limit, slope=slope)
-    wrong: dict[Mistake, Callable[[], Tensor]] = {}
+    after_clipping = partial(without, momentum=momentum)
+    wrong: dict[Mistake, Callable[[], Tensor]] = {
+        m.train_epoch.CLIPPED_APART: lambda: nearest(
+            after["table"].detach().double(), *(after_clipping(clipped=how)[0][0] for how in (_apart, _first_alone))
+        )
+    }
     if momentum:
         wrong[m.train_epoch.OTHER_OPTIMIZER] = lambda: without()[0][0]
     otherwise = m.train_epoch.OTHER_OPTIMIZER if momentum and not factors and limit > 10 else None

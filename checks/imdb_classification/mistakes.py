@@ -147,6 +147,10 @@ class train_epoch(Mistake):
     PROBABILITIES = "the loss is not that of log-probabilities: `F.nll_loss` takes them as the model returns them"
     NOT_CLIPPED = "the gradients are not clipped before the step, or the argument `max_norm` is ignored"
     CLIPPED_BY_VALUE = "each number of the gradient is clipped, not its norm: use `nn.utils.clip_grad_norm_`"
+    CLIPPED_APART = (
+        "parameters are clipped apart, or some alone: the norm is that of all the model's gradients together, as "
+        "`nn.utils.clip_grad_norm_(model.parameters(), max_norm)` takes it"
+    )
     SCHEDULER = "the scheduler is not stepped after each step of the optimizer"
     SCHEDULER_FIRST = "the scheduler is stepped before the optimizer, so that each batch gets the next one's rate"
 
