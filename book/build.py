@@ -276,12 +276,12 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
 
     Returns:
         A notebook whose exercises come twice: as handed out, and then, below the hints, solved and behind a button.
+        What is folded in the notebook is folded here.
     """
     solved, _ = ClearHiddenTests().preprocess(copy.deepcopy(notebook), {})
     unsolved, _ = ClearSolutions().preprocess(copy.deepcopy(solved), {})
     cells: list[dict] = []
     solutions: list[dict] = []
-    predicted = shown = False  # the reader was asked for a prediction; its result has come
     for cell, handed_out in zip(solved.cells, unsolved.cells, strict=True):
         about = cell.metadata.get("nbgrader", {})
         heading = cell.cell_type == "markdown" and cell.source.startswith("#")
@@ -289,17 +289,11 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
             cells += solutions
             solutions = []
         if cell.cell_type == "code":
-            predicted = predicted and not about  # the cells of an exercise are folded in their own way
-            shown = shown or bool(cell.outputs)
-            cells.append(_code(cell, about, handed_out, predicted and bool(cell.outputs)))
+            cells.append(_code(cell, about, handed_out))
             if about.get("solution"):
                 solutions.append(_solution(cell))
         else:
             cells.append(_markdown(cell, about))
-            if "**Predict" in cell.source:
-                predicted, shown = True, False
-            elif shown or heading:
-                predicted = False
             if cell.source.startswith("<details>"):
                 cells += solutions
                 solutions = []
@@ -308,7 +302,7 @@ def as_page(notebook: NotebookNode) -> NotebookNode:
     return solved
 
 
-def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, predicted: bool) -> dict:
+def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode) -> dict:
     if about.get("solution"):
         return handed_out | {"outputs": [], "metadata": {}}
     if about.get("grade"):
@@ -319,9 +313,9 @@ def _code(cell: NotebookNode, about: NotebookNode, handed_out: NotebookNode, pre
     if classes := _classes(cell.outputs):
         image["classes"] = classes
     metadata: dict[str, Any] = {"mystnb": {"image": image}}
-    folded = {
-        "hide-input": cell.metadata.get("jupyter", {}).get("source_hidden", False),  # as it is in the notebook
-        "hide-output": predicted,  # not seen before the reader asks for it
+    folded = {  # as in the notebook
+        "hide-input": cell.metadata.get("jupyter", {}).get("source_hidden", False),
+        "hide-output": cell.metadata.get("collapsed", False),
     }
     if tags := [tag for tag, holds in folded.items() if holds]:
         what = {"hide-input": "code", "hide-output": "result"}[tags[0]] if len(tags) == 1 else "{type}"

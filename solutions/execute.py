@@ -18,6 +18,7 @@ import nbformat
 from made_of import made_of
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
+from predictions import fold_results
 from tqdm import tqdm
 
 from autograder.course.curriculum import Chapter, CourseError, find_course
@@ -52,6 +53,8 @@ def main() -> None:
 
 def execute(path: Path, chapter: Chapter) -> None:
     """Run a notebook and put it, with its results, in its own place, unless a cell fails.
+
+    Results that a reader is to predict are folded.
 
     Args:
         path: the notebook.
@@ -90,6 +93,7 @@ def execute(path: Path, chapter: Chapter) -> None:
             failure = "ended the kernel"
     if failure:
         sys.exit(f"{chapter.folder}: the cell {running} {failure}; the notebook is as it was")
+    fold_results(notebook)
     notebook.metadata = metadata  # the kernel's own description of itself is nobody's change
     unfinished = path.with_name(f".{path.name}.part")
     nbformat.write(notebook, unfinished)

@@ -101,27 +101,19 @@ def test_chapters_are_linked_outside_code_and_headings(build):
     assert text == f"# Chapter 1\n\nIn {link}, `chapter 1` and [chapter 1](x)."
 
 
-def test_what_is_to_be_predicted_is_folded(build):
-    cells = [
-        nbformat.v4.new_markdown_cell("**Predict** the sum."),
-        nbformat.v4.new_code_cell("a = 1"),
-        nbformat.v4.new_code_cell("a + 1", outputs=[nbformat.v4.new_output("execute_result", {"text/plain": "2"})]),
-        nbformat.v4.new_code_cell("a + 2", outputs=[nbformat.v4.new_output("execute_result", {"text/plain": "3"})]),
-        nbformat.v4.new_markdown_cell("It is 2."),
-        nbformat.v4.new_code_cell("a + 3", outputs=[nbformat.v4.new_output("execute_result", {"text/plain": "4"})]),
-    ]
-    page = build.as_page(nbformat.v4.new_notebook(cells=cells))
-    folded = ["hide-output"]
-    assert [cell.metadata.get("tags") for cell in page.cells] == [None, None, folded, folded, None, None]
-    assert page.cells[2].metadata.mystnb.code_prompt_show == "Show the result"
-    between = [nbformat.v4.new_markdown_cell("How it is measured."), *cells[2:]]
-    page = build.as_page(nbformat.v4.new_notebook(cells=[*cells[:2], *between]))  # a remark before the result
-    assert [cell.metadata.get("tags") for cell in page.cells] == [None, None, None, folded, folded, None, None]
+def test_what_is_folded_in_the_notebook_is_folded_in_the_book(build):
+    cell = nbformat.v4.new_code_cell("a + 1", outputs=[nbformat.v4.new_output("execute_result", {"text/plain": "2"})])
 
-    cells[2].metadata["jupyter"] = {"source_hidden": True}  # folded in the notebook, and so in the book
-    cell = build.as_page(nbformat.v4.new_notebook(cells=cells)).cells[2]
-    assert cell.metadata.tags == ["hide-input", "hide-output"]
-    assert cell.metadata.mystnb.code_prompt_show == "Show the {type}"  # of each what it is
+    def page() -> nbformat.NotebookNode:
+        return build.as_page(nbformat.v4.new_notebook(cells=[cell])).cells[0].metadata
+
+    assert "tags" not in page()
+    cell.metadata["collapsed"] = True
+    assert page().tags == ["hide-output"]
+    assert page().mystnb.code_prompt_show == "Show the result"
+    cell.metadata["jupyter"] = {"source_hidden": True}
+    assert page().tags == ["hide-input", "hide-output"]
+    assert page().mystnb.code_prompt_show == "Show the {type}"  # of each what it is
 
 
 def test_a_live_figure_has_its_place_and_its_picture(build):

@@ -46,6 +46,45 @@ def test_the_results_are_those_of_the_code(chapter, repository, made_of):
     assert made_of(COURSE, chapter) == executed.get(chapter.folder), f"{why}{chapter.number}"
 
 
+@pytest.fixture(scope="module")
+def fold_results(repository):
+    return runpy.run_path(str(repository / "solutions/predictions.py"))["fold_results"]
+
+
+@ALL
+def test_results_to_be_predicted_are_folded(chapter, fold_results):
+    notebook = read(chapter)
+    before = folded(notebook)
+    fold_results(notebook)
+    assert folded(notebook) == before, "python solutions/predictions.py folds what a changed text asks for"
+
+
+def folded(notebook):
+    return [cell.id for cell in notebook.cells if cell.metadata.get("collapsed")]
+
+
+def test_a_result_is_folded_as_far_as_its_answer(fold_results):
+    def cell(number, **about):
+        shown = nbformat.v4.new_output("execute_result", {"text/plain": "2"})
+        return nbformat.v4.new_code_cell("1 + 1", id=f"code-{number}", outputs=[shown], metadata=about)
+
+    asked, answer = "**Predict** the sum.", "<details>\n<summary>The answer</summary>\n2\n</details>"
+    told, remark, heading = asked + answer.replace("The answer", "Thought through"), "It is 2.", "## Next"
+    exercise = {"nbgrader": {"grade_id": "add", "solution": True}}
+    for cells, expected in (
+        ([asked, cell(1), remark, cell(2), answer, cell(3)], [1, 2]),
+        ([asked, heading, cell(1, **exercise), cell(2), answer], [2]),  # the exercise prints what it likes
+        ([asked, remark, cell(1), cell(2), remark, cell(3)], [1, 2]),  # no answer: to the first text after a result
+        ([asked, cell(1), heading, cell(2), asked, answer], [1]),  # the answer is another's
+        ([told, cell(1), remark, cell(2), answer], [1]),  # answered where it is asked
+        ([cell(1, collapsed=True)], []),
+    ):
+        texts = (nbformat.v4.new_markdown_cell(one) if isinstance(one, str) else one for one in cells)
+        notebook = nbformat.v4.new_notebook(cells=list(texts))
+        fold_results(notebook)
+        assert folded(notebook) == [f"code-{number}" for number in expected]
+
+
 @ALL
 def test_no_path_of_a_machine_in_text_or_output(chapter):
     text = nbformat.writes(read(chapter))

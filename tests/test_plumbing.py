@@ -246,7 +246,7 @@ def test_a_chapter_is_executed_on_the_sample_or_left_as_it_was(repository, tmp_p
     """What `make execute` runs, in a course of one chapter."""
     chapter = tmp_path / "solutions/01_one/one.ipynb"
     chapter.parent.mkdir(parents=True)
-    for name in ("execute.py", "made_of.py"):
+    for name in ("execute.py", "made_of.py", "predictions.py"):
         shutil.copy(repository / "solutions" / name, tmp_path / "solutions")
     (tmp_path / "solutions/curriculum.toml").write_text(
         '[[chapter]]\nfolder = "01_one"\nmodule = "one"\ntitle = "One"\nexercises = []\n'
