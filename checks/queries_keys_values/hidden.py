@@ -612,11 +612,12 @@ def check_attention_in_tiles_memory(function: Callable) -> None:
     ):
         few = _attention_inputs((leading, draw_size(20, 40), keys, 3), 4)
         expect_few_columns(place(columns_held, function)(function, *few.values(), tile), tile, keys)
-    # With heads, in float32, and as in training, where what is held tells nothing: the graph keeps it.
+    # With heads, in both precisions, and as in training, where what is held tells nothing: the graph keeps it.
     tile, keys = draw_size(7, 30), draw_size(200, 400)
     with_heads = _attention_inputs(((2, draw_size(2, 5)), draw_size(40, 80), keys, 3), 4)
-    heads = [value.float() for value in with_heads.values()]
-    expect_few_columns(place(columns_held, function)(function, *heads, tile), tile, keys)
+    for dtype in (torch.float32, torch.float64):
+        heads = [value.to(dtype) for value in with_heads.values()]
+        expect_few_columns(place(columns_held, function)(function, *heads, tile), tile, keys)
     widest, *_ = place(columns_held, function)(function, *inputs.values(), tile, True)
     expect_few_columns((widest, 0, 0), tile, inputs["keys"].shape[1])
     case = _attention_inputs(((1,), 3, draw_size(2100, 2600), 4))

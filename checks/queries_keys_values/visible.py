@@ -524,33 +524,56 @@ def columns_held(
     Returns:
         Three numbers of columns: of the widest single tensor with a row for each query, or with a column for each key;
         of all tensors of queries' rows that were alive at the same time; and how many keys were read, each as often as
-        something was computed from it.
+        something was computed from it. What is made of keys and as large, such as scaled ones, may be read once, too:
+        what is read again counts as keys.
     """
     import weakref
 
     rows, n, length = queries.shape[:-1].numel(), queries.shape[-2], keys.shape[-2]
     vectors = {queries.shape[-1], values.shape[-1]}
     one_key, with_ones = keys[..., :1, :].numel(), [length, values.shape[-1] + 1]  # values that count as they add up
-    widest, most, read, alive = 0, 0, 0, []
+    widest, most, alive = 0, 0, []
     queries = queries.detach().clone().requires_grad_(record)
-    base, *others = [x.untyped_storage().data_ptr() for x in (keys, values, queries)]  # what is given is not held
+
+    def where(x: Tensor) -> int:
+        return x.untyped_storage().data_ptr()
+
+    given = [where(x) for x in (keys, values, queries)]  # what is given is not held
+    read, again = 0.0, 0.0  # numbers of the keys, and of what is made of them, beyond once
+    made_of_keys: dict[int, list[float]] = {}  # by storage: its size, the numbers of keys in it, how many were read
 
     class Watch(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, called, types, args=(), kwargs=None):
-            nonlocal widest, most, read, alive
+            nonlocal widest, most, read, again, alive
+            taken = [t for a in args for t in (a if isinstance(a, (tuple, list)) else (a,)) if torch.is_tensor(t)]
+            places = [where(t) for t in taken]
             result = called(*args, **(kwargs or {}))
             made = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if torch.is_tensor(r)]
-            new = [r for r in made if r.is_floating_point() and r.untyped_storage().data_ptr() not in (base, *others)]
+            new = [r for r in made if r.is_floating_point() and where(r) not in given]
             filled = getattr(called, "__name__", "").startswith(("new_", "zeros", "ones", "full", "empty"))
-            if new and not filled:
-                parts = [a for a in args if torch.is_tensor(a) and a.untyped_storage().data_ptr() == base]
-                read += sum(part.numel() for part in parts) // one_key
+            computed = [r for r in new if where(r) not in places or any(r is t for t in taken)]  # and no view
+            if computed and not filled:
+                size = of_keys = 0.0
+                for part, place in zip(taken, places, strict=True):
+                    if place == given[0]:
+                        read, size, of_keys = read + part.numel(), size + part.numel(), of_keys + part.numel()
+                    elif place in made_of_keys:
+                        whole, worth, before = made_of_keys[place]
+                        made_of_keys[place][2] = before + part.numel()
+                        again += max(0.0, min(part.numel(), before + part.numel() - whole)) * worth / whole
+                        size, of_keys = size + part.numel(), of_keys + part.numel() * worth / whole
+                for one in computed:
+                    made_of_keys.pop(where(one), None)  # what was there is gone, or has been computed anew
+                    if of_keys and one.numel() >= size and not {n, rows} & set(one.shape):
+                        made_of_keys[where(one)] = [one.numel(), of_keys, 0.0]
             for one in new:
                 sizes = list(one.shape)
                 if n in sizes or rows in sizes:
                     widest = max([widest, *(s for s in sizes if s not in (n, rows, queries.shape[0]))])
-                    alive.append((weakref.ref(one), one.untyped_storage().data_ptr(), one.numel() // rows))
-                elif length in sizes and not filled and not vectors & set(sizes) and sizes[-2:] != with_ones:
+                    alive.append((weakref.ref(one), where(one), one.numel() // rows))
+                elif where(one) in made_of_keys or filled or sizes[-2:] == with_ones:
+                    pass  # keys, numbers to begin with, values
+                elif length in sizes and not vectors & set(sizes):
                     widest = max(widest, length)  # one query's row of scores over all keys
             alive = [entry for entry in alive if entry[0]() is not None]
             most = max(most, sum({storage: columns for _, storage, columns in alive}.values()))
@@ -558,7 +581,7 @@ def columns_held(
 
     with torch.set_grad_enabled(record), Watch():
         function(queries, keys, values, tile)
-    return [widest, most, read]
+    return [widest, most, round((read + again) / one_key)]
 
 
 def expect_few_columns(held: Sequence[int], tile: int, keys: int) -> None:
