@@ -400,7 +400,18 @@ def expect(holds: Any, mistake: Mistake, what: str = "", **fact: Any) -> None:
 def _written(expected: Any, got: Any) -> tuple[str, str]:
     if isinstance(expected, float) or isinstance(got, float):
         return _told_apart(expected, got)
+    if isinstance(expected, list) and isinstance(got, list):
+        return _where_they_differ(expected, got)
     return _text(expected), _text(got)
+
+
+def _where_they_differ(expected: list, got: list) -> tuple[str, str]:
+    """Two lists; where they would be cut before they differ, from the last item that they have in common."""
+    pairs = enumerate(zip(expected, got, strict=False))
+    same = next((k for k, (one, other) in pairs if one != other), min(len(expected), len(got)))
+    if same < _MOST_ITEMS or expected == got:
+        return _text(expected), _text(got)
+    return _text(["…", *expected[same - 1 :]]), _text(["…", *got[same - 1 :]])
 
 
 def _told_apart(expected: Any, got: Any) -> tuple[str, str]:

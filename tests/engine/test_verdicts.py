@@ -17,6 +17,7 @@ from autograder.checks import expect_no_python_loop
 from autograder.isolation import sandbox as sandboxes
 from autograder.isolation.sandbox import Sandbox, SandboxError
 from autograder.job import Job, grade_job
+from autograder.mistakes import Complaint, Unexplained, found
 from autograder.run import grade_notebook
 from autograder.source import defined_names
 from autograder.submission import SubmissionError, read_notebook
@@ -350,3 +351,13 @@ def test_a_wrong_tensor_is_drawn_beside_the_right_one(sandbox):
     error, maps = find(graded.notebook, "double_check").outputs
     assert (error.output_type, first(graded).status, first(graded).points) == ("error", "failed", 0)
     assert maps.data["text/html"].count("<table") == 2
+
+
+def test_long_lists_are_shown_where_they_differ():
+    for got, expected_shown, got_shown in (
+        ([0, 9, *range(2, 20)], "[0, 1, 2, 3, 4, 5, 6, 7, …]", "[0, 9, 2, 3, 4, 5, 6, 7, …]"),
+        ([*range(12), 14], "[…, 11, 12, 13, 14, 15, 16, 17, …]", "[…, 11, 14]"),
+        (list(range(21)), "[…, 19]", "[…, 19, 20]"),
+    ):
+        told = str(Complaint(found(Unexplained.VALUES, "the texts", expected=list(range(20)), got=got)))
+        assert f"{expected_shown}, got {got_shown}" in told
