@@ -31,7 +31,7 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 from intervals import paired_difference
-from report import clocks, full_data, precision_of, read_runs, run_path, watched, write_comparison, write_run
+from report import clocks, full_data, on_record, precision_of, read_runs, watched, write_comparison, write_run
 from subwords import EOS, PAD, SOS, train_subwords
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
@@ -457,7 +457,7 @@ def main() -> None:
             recipe = RECIPES[name] | {key: value for key, value in asked.items() if value}
             if name == "shipped" and (given.epochs or given.captions or seed != given.seeds[0]):
                 continue
-            if run_path(experiment_of(recipe), TITLES[name], seed).exists():
+            if on_record(experiment_of(recipe), TITLES[name], seed):
                 continue
             result = run(name, seed, root, data, recipe)
             print(f"{TITLES[name]}, seed {seed}: {result['values']} in {result['processor_seconds']} s", flush=True)

@@ -40,10 +40,10 @@ from report import (
     cost_so_far,
     cost_together,
     full_data,
+    on_record,
     parse_settings,
     precision_of,
     read_answers,
-    run_path,
     write_comparison,
     write_run,
 )
@@ -522,7 +522,7 @@ def try_splits(seed: int, train: data.Dataset) -> None:
 
 def judge_split(experiment: str, title: str, seed: int, rest: data.Dataset, out: data.Dataset) -> None:
     """Train a simple model on some reviews and measure it on others, unless that is on record."""
-    if run_path(experiment, title, seed).exists():
+    if on_record(experiment, title, seed):
         return
     rare = experiment == PROMISED_BY_RARE
     run, probabilities = run_regression(REGRESSIONS["logistic"] | ({"max_df": RARE} if rare else {}), rest, out)
@@ -583,7 +583,7 @@ def main() -> None:
     for name in given.models:
         seeds: list[Any] = given.seeds if name in NETWORKS else [together if name in ENSEMBLES else 0]
         for seed in seeds:
-            if run_path(EXPERIMENT, TITLES[name], seed).exists() and not given.validate:
+            if not given.validate and on_record(EXPERIMENT, TITLES[name], seed):
                 print(f"{TITLES[name]}, seed {seed}: on record", flush=True)
                 continue
             if name in ENSEMBLES:

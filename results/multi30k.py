@@ -35,10 +35,10 @@ from report import (
     cost_so_far,
     cost_together,
     full_data,
+    on_record,
     parse_settings,
     precision_of,
     read_answers,
-    run_path,
     watched,
     write_comparison,
     write_rows,
@@ -754,7 +754,7 @@ def main() -> None:
             groups = [[seed] for seed in (given.seeds[:1] if name in ONE_SEED else given.seeds)]
         for seeds in groups:
             label = "+".join(map(str, seeds))
-            if not given.validate and run_path(EXPERIMENT, TITLES[name], label).exists():
+            if not given.validate and on_record(EXPERIMENT, TITLES[name], label):
                 continue
             if name == "consensus":
                 result = vote(seeds, root, "valid" if given.validate else "test")

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
 import sentencepiece
-from report import clocks, full_data, run_path, write_run
+from report import clocks, full_data, on_record, write_run
 from subwords import EOS, PAD, SOS, train_subwords
 
 from attention_course.data import caption_lines
@@ -113,7 +113,7 @@ def main() -> None:
     words = sum(len(line.split()) + 1 for line in lines["val"])
     for order, (which, count) in itertools.product(ORDERS, SIZES.items()):
         title = f"{order}-grams, modified Kneser–Ney{which}"
-        if run_path(EXPERIMENT, title, 0).exists():
+        if on_record(EXPERIMENT, title, 0):
             continue
         read = clocks()
         read_by_it = train[:count]

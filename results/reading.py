@@ -32,10 +32,10 @@ from report import (
     clocks,
     cost_together,
     full_data,
+    on_record,
     parse_settings,
     precision_of,
     read_answers,
-    run_path,
     watched,
     write_run,
 )
@@ -418,8 +418,7 @@ def main() -> None:
         for seed in given.seeds:
             for way in given.ways:
                 title = title_of(way, count, given.longer)
-                if not given.validate and run_path(EXPERIMENT, title, seed).exists():
-                    print(f"{title}, seed {seed}: on record", flush=True)
+                if not given.validate and on_record(EXPERIMENT, title, seed):
                     continue
                 chosen = inside[draw(about["labels"][inside], count, seed)]
                 settings = TUNING | CHANGES[way] | parse_settings(given.set)

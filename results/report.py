@@ -84,6 +84,14 @@ def run_path(experiment: str, model: str, seed: int | str, folder: Path = RUNS) 
     return folder / ("".join(c if c.isalnum() or c in "-_" else "_" for c in name) + ".json")
 
 
+def on_record(experiment: str, model: str, seed: int | str) -> bool:
+    """Whether there is such a run; where it lies is told then, for those who want it anew."""
+    if not (path := run_path(experiment, model, seed)).exists():
+        return False
+    print(f"{model}, seed {seed}: on record; to run it anew, delete {path}", flush=True)
+    return True
+
+
 def write_run(run: dict, folder: Path = RUNS) -> Path:
     """Keep one run; the same one again takes its place."""
     folder.mkdir(exist_ok=True)

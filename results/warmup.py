@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from report import clocks, run_path, write_run
+from report import clocks, on_record, write_run
 
 os.chdir(Path(__file__).resolve().parent.parent / "solutions" / "06_transformer_block")
 
@@ -125,5 +125,5 @@ def keep_run(experiment: str, name: str, depth: int, seed: int, settings: dict[s
 if __name__ == "__main__":
     for experiment, name, depth, seeds, settings in RUNS:
         for seed in range(seeds):
-            if not run_path(experiment, name, seed).exists():
+            if not on_record(experiment, name, seed):
                 keep_run(experiment, name, depth, seed, settings)
