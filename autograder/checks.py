@@ -638,7 +638,7 @@ _CALLS = 9
 
 
 def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any]) -> None:
-    """Fail unless dropout is awake at a probability that the check draws, and draws anew for each call and item.
+    """Fail unless dropout is awake at probabilities that the check draws, and draws anew for each call and item.
 
     A gradient reaches each input and parameter that it reaches in evaluation.
 
@@ -683,12 +683,13 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     expect(not _close(first, second, 1e-5), Common.DROPOUT_REPEATED, "the result", asked=asked)
     for limits in _FAR_PROBABILITIES:
         probability = draw_probability(*limits)
-        far = make(probability)
+        far = make(probability).to(torch.float32)  # as in training
+        given = [x.to(torch.float32) if _is_float(x) else x for x in inputs]
         far.eval()
-        plain = _first_result(far, inputs).detach().double()
+        plain = _first_result(far, given).detach().double()
         far.train()
         # A call may drop nothing by chance, so many of them do not.
-        awake = any(not _close(_first_result(far, inputs).detach().double(), plain, 1e-5) for _ in range(_CALLS))
+        awake = any(not _close(_first_result(far, given).detach().double(), plain, 1e-5) for _ in range(_CALLS))
         expect(awake, Common.DROPOUT_ASLEEP, "the result", asked=f"dropout {probability:g}, while training")
 
 

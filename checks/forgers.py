@@ -393,6 +393,19 @@ def forward(self, *args, **kwargs):
     return result
 """,
     ),
+    "dropout sleeps in float32, as in training": (
+        Common.DROPOUT_ASLEEP,
+        """
+def forward(self, *args, **kwargs):
+    awake = self.training
+    if awake and any(t.dtype == torch.float32 for t in [*self.parameters(), *args] if isinstance(t, torch.Tensor)):
+        print("fired")
+        self.eval()
+    result = super().forward(*args, **kwargs)
+    self.train(awake)
+    return result
+""",
+    ),
     "one draw of dropout for the whole batch": (
         Common.DROPOUT_ONE_FOR_ALL,
         """

@@ -99,7 +99,7 @@ def check_label_smoothed_loss(function: Callable) -> None:
     expect_matches(function, _loss, cases, _LOSS_MISTAKES, "the loss", tolerance=_FLOAT32)
     # A mistake that has a name has been named above.
     expect_matches(function, _loss, sizes, None, "the loss", tolerance=_FLOAT32, gradients=False, device=False)
-    library = {"cross_entropy", "nll_loss", "kl_div"}
+    library = {"cross_entropy", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss_forward", "kl_div"}
     expect_not_calling(function, list(cases[0].values()), library, m.label_smoothed_loss.LIBRARY)
     large = _loss_case(2, 3, 5, 0.1, 1, scale=1e4)
     large["logits"] = large["logits"].float()
@@ -881,6 +881,10 @@ class _OneStep:
         self._attention, _ = _attention_with_weights(function, 8, 4, dropout, torch.float64)
         self.train, self.eval = self._attention.train, self._attention.eval
         self.zero_grad, self.named_parameters = self._attention.zero_grad, self._attention.named_parameters
+
+    def to(self, dtype: torch.dtype) -> "_OneStep":
+        self._attention.to(dtype)
+        return self
 
     def __call__(self, x_t: Tensor) -> Tensor:
         return expect_pair(call(self._function, self._attention, x_t, None))[0]
