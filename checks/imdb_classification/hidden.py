@@ -484,7 +484,7 @@ def make_model(table, dropout, slope):
 
         def forward(self, tokens):
             scores = self.dropout(self.inner(slope * self.table[tokens].mean(1)) + self.bias)
-            self.modes.append([self.inner.training, scores.requires_grad])
+            self.modes.append([all(part.training for part in self.modules()), scores.requires_grad])
             return F.log_softmax(scores, -1)
 
     return Toy()
