@@ -41,7 +41,7 @@ from autograder.course.owner import (
     to_type,
     write_note,
 )
-from autograder.course.packing import MANIFEST, read_manifest
+from autograder.course.packing import HANDED_IN, MANIFEST, is_kept_beside_packs, read_manifest
 from autograder.plain import plain
 
 SOMETHING_LEFT = 3
@@ -56,6 +56,8 @@ _LEFT_BEHIND = {"__MACOSX", ".DS_Store", ".ipynb_checkpoints", "timestamp.txt", 
 _OF_THE_COURSE = {"originals", REFERENCE}
 # What browsers, Canvas and JupyterLab add to the name of a second copy.
 _COPY = re.compile(r"([ _-]*\(\d+\)|-\d+|[ _-]+copy\d*)$", re.IGNORECASE)
+# When `autograder hand-in` packed, by the student's machine, in the name of the pack.
+_PACKED_AT = re.compile(r"-(\d{8}-\d{6})(?!\d).*\.zip$", re.DOTALL)
 _PACKED_AS_USUAL = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
@@ -207,8 +209,7 @@ def collect(
                 owners[student].append(owner)
     taken: list[Taken] = []
     for student in sorted(owners):  # one after the other: what all have handed in may not fit into memory
-        newest: dict[Chapter, tuple[HandedIn, Owner]] = {}
-        older: list[tuple[Chapter, HandedIn]] = []
+        of: dict[Chapter, list[tuple[HandedIn, Owner]]] = defaultdict(list)
         for owner in owners[student]:
             for found in _notebooks_of(owner, files[owner], left):
                 chapter = match_chapter(found.below, found.content, chapters)
@@ -217,14 +218,14 @@ def collect(
                 elif not may_replace(submitted, student, chapter.folder, owner, owner in certain):
                     why = f"{plain(student)}'s {chapter.folder} came by another number before: {to_type(owner)}"
                     left.append(Left(found.place, why))
-                elif chapter in newest and _age(newest[chapter][0]) > _age(found):
-                    older.append((chapter, found))
                 else:
-                    older += [(chapter, newest[chapter][0])] if chapter in newest else []
-                    newest[chapter] = (found, owner)
-        for chapter, found in older:
-            told = f"{_shown(newest[chapter][0].place)} is newer; this one is kept in earlier/"
-            left.append(Left(found.place, told))
+                    of[chapter].append((found, owner))
+        newest: dict[Chapter, tuple[HandedIn, Owner]] = {}
+        older: list[tuple[Chapter, HandedIn]] = []
+        for chapter, several in of.items():
+            newest[chapter], others = _newest(several)
+            older += [(chapter, found) for found in others]
+            left += [Left(found.place, _why_not(found, newest[chapter][0])) for found in others]
         try:
             for chapter, found in older:
                 keep_aside(submitted.parent / "earlier", student, chapter, found.content)
@@ -258,10 +259,44 @@ def _sort_in(file: File, files: dict[Owner, list[tuple[File, PurePosixPath]]], l
         left.append(Left(file.place, why))
 
 
-def _age(found: HandedIn) -> tuple[float, int]:
-    when = found.handed_in_at.timestamp() if found.handed_in_at else 0.0
+def _came(found: HandedIn) -> float:
+    return found.handed_in_at.timestamp() if found.handed_in_at else 0.0
+
+
+def _newest(several: list[tuple[HandedIn, Owner]]) -> tuple[tuple[HandedIn, Owner], list[HandedIn]]:
+    """Which of a student's notebooks of a chapter counts, and the others, but for what is the same again."""
+    notebooks = [found for found, _ in several]
+    *before, newest = sorted(several, key=lambda one: _rank(one[0], notebooks))
+    first = newest[0]
+    return newest, [one for one, _ in before if one.content != first.content or _came(one) < _came(first)]
+
+
+def _why_not(found: HandedIn, newest: HandedIn) -> str:
+    packed = _home_of_pack(found) is not None and _home_of_pack(newest) is None
+    why = f"lies outside {HANDED_IN}/" if packed else "is newer"
+    return f"{_shown(newest.place)} {why}; this one is kept in earlier/"
+
+
+def _rank(found: HandedIn, notebooks: list[HandedIn]) -> tuple[bool, float, bool, str, int]:
+    """What a student's notebooks of a chapter are sorted by; the last one counts.
+
+    When they came decides, as the LMS says it. But a pack is never newer than the notebook in the same course's folder,
+    which it was made of, whatever an unpacked folder's times say. Where the LMS knows one time for all of an archive,
+    the student's own word will do: it chooses among their own work alone, and changes no time.
+    """
+    home = _home_of_pack(found)
+    beside = home is not None and any(home in o.place.parents and _home_of_pack(o) is None for o in notebooks)
+    packed_at = [match[1] for part in found.place.parts if (match := _PACKED_AT.search(part))]
     copy = re.search(r"([0-9]{1,9})\)?$", found.place.stem)
-    return when, int(copy[1]) if copy else 0
+    return not beside, _came(found), home is None, max(packed_at, default=""), int(copy[1]) if copy else 0
+
+
+def _home_of_pack(found: HandedIn) -> PurePosixPath | None:
+    """The course's folder in whose `handed-in/` something lies; None if it lies elsewhere."""
+    if HANDED_IN not in (folders := found.below.parts[:-1]):
+        return None
+    above = len(found.place.parts) - len(found.below.parts)
+    return PurePosixPath(*found.place.parts[: above + folders.index(HANDED_IN)])
 
 
 def _files(download: Path, left: list[Left]) -> Iterator[File]:
@@ -376,7 +411,7 @@ def _notebooks(file: File, below: PurePosixPath, left: list[Left], budget: _Budg
             folder = PurePosixPath(*file.place.parts[: len(file.place.parts) - len(below.parts) + number + 1])
             left.append(Left(folder, "the course's own notebooks lie there, and nobody's work"))
             return
-    if ending == KEPT_ASIDE:
+    if ending == KEPT_ASIDE or (HANDED_IN in below.parts[:-1] and is_kept_beside_packs(below.name)):
         return
     if ending not in (".ipynb", ".zip") and file.place.name != MANIFEST:
         left.append(Left(file.place, "not a notebook"))

@@ -36,8 +36,9 @@ from autograder.submission import SubmissionError, TooLarge, lay_over, read_note
 from autograder.verdict import Status
 
 MANIFEST = "manifest.json"
-_FOLDER = "handed-in"
-_NAME = ".name"  # what the student called themselves last time
+# Beside notebooks/: packs, a receipt of the same name for each, and what the student called themselves last time.
+HANDED_IN = "handed-in"
+_NAME = ".name"
 _LONGEST_MANIFEST = 100_000
 
 
@@ -126,7 +127,7 @@ def pack(course: Course, chapter: Chapter, name: str) -> Packed:
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packing:
         packing.writestr(f"{inside}/{chapter.module}.ipynb", content)
         packing.writestr(f"{inside}/{MANIFEST}", json.dumps(manifest, indent=1, ensure_ascii=False))
-    folder = course.root / _FOLDER
+    folder = course.root / HANDED_IN
     folder.mkdir(exist_ok=True)
     file = folder / f"{name}-{chapter.folder}-{now:%Y%m%d-%H%M%S}.zip"
     replace_file(file, archive.getvalue())
@@ -186,7 +187,7 @@ def known_name(course: Course, chapter: Chapter, name: str | None, otherwise: Ca
     Raises:
         CourseError: nobody knows, or no folder can be called so.
     """
-    file = course.root / _FOLDER / _NAME
+    file = course.root / HANDED_IN / _NAME
     if name is None and file.is_file():
         name = file.read_text(encoding="utf-8", errors="replace")
     if name is None and otherwise:
@@ -218,6 +219,11 @@ def _receipt(chapter: Chapter, name: str, now: datetime, outcome: Outcome, file:
         f"hand in:  {file}\n"
         f"SHA-256:  {hashlib.sha256(content).hexdigest()}\n"
     )
+
+
+def is_kept_beside_packs(name: str) -> bool:
+    """Whether a file of `handed-in/` is a receipt or the student's name, and so nothing that is handed in."""
+    return name == _NAME or name.endswith(".txt")
 
 
 def read_manifest(content: bytes, notebook: bytes, name: str, chapter: Chapter) -> str:

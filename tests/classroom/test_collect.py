@@ -176,6 +176,46 @@ def test_of_two_copies_the_later_one_counts_and_the_other_is_kept_and_named(cour
     assert [p.read_bytes() for p in inbox.submitted.parent.glob("earlier/ada/*/*")] == [notebook("1")]
 
 
+def pack(mark: str) -> bytes:
+    return archive(**{"Ada/01_numbers/numbers_chapter.ipynb": notebook(mark)})
+
+
+def test_a_former_pack_does_not_take_the_place_of_the_notebook_it_was_made_of(course, inbox, tmp_path):
+    folder = {
+        "notebooks/01_numbers/numbers_chapter.ipynb": notebook("solved"),
+        "handed-in/Ada-01_numbers-20260228-235959.zip": pack("blank"),
+        "handed-in/Ada-01_numbers-20260228-235959.txt": b"the receipt",
+        "handed-in/Ada-01_numbers-20260301-080000.zip": pack("solved"),  # the same again
+        "handed-in/.name": b"Ada",
+    }
+    taken, left = inbox(course, {"ada/course.zip": archive(**{f"attention/{at}": f for at, f in folder.items()})})
+    assert taken == {("ada", "01_numbers"): "new"} and marks(inbox.submitted) == {"ada": {"solved"}}
+    [(other, why)] = left.items()
+    assert "228-235959.zip" in other and "lies outside handed-in/; this one is kept in earlier/" in why
+    assert marks(inbox.submitted.parent / "earlier") == {"ada": {"blank"}}
+    # Unpacked, whatever times the files got.
+    for second, at in enumerate(sorted(folder, reverse=True)):
+        (path := tmp_path / "in/ada" / at).parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(folder[at])
+        os.utime(path, (1_772_000_000 + second,) * 2)
+    collect(tmp_path / "in", inbox.submitted, course.chapters)
+    assert marks(inbox.submitted) == {"ada": {"solved"}}
+
+
+def test_of_packs_that_came_at_once_the_last_counts_and_else_what_came_last(course, inbox, tmp_path):
+    packs = {
+        "handed-in/Ada-01_numbers-20260302-080000.zip": pack("second"),
+        "handed-in/Ada-01_numbers-20260301-080000.zip": pack("first"),
+    }
+    inbox(course, {moodle("ada", 7, "packs.zip"): archive(**packs)})
+    assert marks(inbox.submitted) == {"ada": {"second"}}
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as later:
+        for day, name, content in ((3, "numbers_chapter.ipynb", notebook("third")), (4, "packs.zip", archive(**packs))):
+            later.writestr(zipfile.ZipInfo(moodle("ada", 7, name), (2026, 3, day, 12, 0, 0)), content)
+    collect(tmp_path / "in.zip", inbox.submitted, course.chapters)
+    assert marks(inbox.submitted) == {"ada": {"second"}} and "third" in marks(inbox.submitted.parent / "earlier")["ada"]
+
+
 def test_a_group_hands_in_once(course, inbox):
     files = {"ada+ben/numbers_chapter.ipynb": notebook(), "Team 7/numbers_chapter.ipynb": notebook()}
     taken, _ = inbox(course, files, groups={"Team 7": ["cem", "dua"]})
