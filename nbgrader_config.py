@@ -28,7 +28,8 @@ classroom.mkdir(exist_ok=True)
 c.CourseDirectory.course_id = f"attention-{name}" if name else "attention"
 for kind in ("submitted", "autograded", "feedback"):
     c.CourseDirectory[f"{kind}_directory"] = str(classroom.relative_to(root) / kind)
-c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".autograder.json"]
+# What nbgrader never copies, to students either: what was kept aside in `notebooks/` may hold the instructor's answers.
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".autograder.json", "*.bak"]
 
 # The gradebook: a file, or PostgreSQL by its URL, such as postgresql+psycopg2://user:password@host/gradebook{class}.
 url = os.environ.get("GRADEBOOK_URL", f"sqlite:///{classroom / 'gradebook.db'}")

@@ -3,6 +3,8 @@
 import contextlib
 import copy
 import shutil
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -152,6 +154,13 @@ def test_a_release_loses_no_work(repository, tmp_path):
     assert "raise NotImplementedError()" in (folder / "weighted_averages.ipynb").read_text()
     assert release(tmp_path, "01", "--check").exit_code == 0
     assert "kept aside" not in release(tmp_path, "01").stderr
+    # Nor does nbgrader's exchange hand it out.
+    (exchange := tmp_path / "exchange").mkdir()
+    exchange.chmod(0o777)
+    hand_out = ["release_assignment", folder.name, f"--Exchange.root={exchange}"]
+    subprocess.run([sys.executable, "-m", "nbgrader", *hand_out], cwd=tmp_path, check=True, capture_output=True)
+    handed_out = {path.name for path in exchange.rglob("*") if path.is_file()}
+    assert "weighted_averages.ipynb" in handed_out and not [name for name in handed_out if name.endswith(".bak")]
 
 
 @pytest.mark.parametrize("text, told", [("x = (", "line 1: SyntaxError"), ("\n{}[1]", "line 2: KeyError: 1")])
