@@ -7,8 +7,9 @@ import sqlite3
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -29,7 +30,7 @@ from autograder.course.collect import strays
 from autograder.course.curriculum import Chapter, Course, CourseError, classes
 from autograder.course.files import replace_file
 from autograder.course.hand_ins import HandIn, find_hand_ins, is_plain_file, submitted_folder
-from autograder.course.receipts import folder_of, only_one, read_receipt
+from autograder.course.receipts import folder_of, graded_from, only_one
 from autograder.course.spread import count_workers, start_forkserver
 from autograder.course.standing import Standing, refresh_penalties, standings
 from autograder.course.students import sections
@@ -106,7 +107,7 @@ def run(
         wanted = f"{student or 'STUDENT'}/{chapters[0].folder}/{chapters[0].module}.ipynb"
         raise CourseError(f"there is nothing to grade in {submitted}; it should hold {wanted}")
     if not means.same_students:
-        _refuse_others(nbgrader, hand_ins)
+        _refuse_others(course, nbgrader, hand_ins)
     workers = workers_for(means, len(hand_ins))
     progress = _grade(course, nbgrader, hand_ins, means, workers)
     progress.marked.sort(key=lambda m: (m.student, m.chapter.folder))
@@ -140,19 +141,23 @@ def _tell_strays(course: Course, submitted: Path, student: str | None) -> bool:
     return bool(found)
 
 
-def _refuse_others(nbgrader: NbGrader, hand_ins: list[HandIn]) -> None:
-    """Refuse work from another folder than that which was graded under the same names: it may be another class's.
+def _refuse_others(course: Course, nbgrader: NbGrader, hand_ins: list[HandIn]) -> None:
+    """Refuse work from another folder than what was graded under the same names: it may be another class's.
+
+    It is the same people's if the folders hold the same of a chapter. Where the chapter itself was not graded yet, any
+    other of the student's tells.
 
     Raises:
         CourseError: there is some, and it differs.
     """
     others: dict[str, str] = {}
+    of_all_chapters = cache(partial(_graded_from, nbgrader, course.chapters))
     for one in hand_ins:
-        receipt = read_receipt(folder_of(nbgrader, one.student, one.chapter))
-        submitted = one.path.parents[2]
-        before = Path(receipt.submitted or submitted) if receipt else submitted
-        if before != submitted and not _is_same(before / one.path.relative_to(submitted), one.path):
-            others[one.student] = str(before)
+        here, student = one.path.parents[2], one.student
+        before = _graded_from(nbgrader, [one.chapter], student) or of_all_chapters(student)
+        same = (folder in ("", str(here)) or _is_same(Path(folder) / at, here / at) for at, folder in before.items())
+        if before and not any(same):
+            others[student] = min(before.values())
     if others:
         names = sorted(plain(student) for student in others)
         told = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -160,6 +165,14 @@ def _refuse_others(nbgrader: NbGrader, hand_ins: list[HandIn]) -> None:
             f"the gradebook holds work of {told} from {others[min(others)]}: grade another class with --class NAME, or "
             "add --same-students if these are the same people"
         )
+
+
+def _graded_from(nbgrader: NbGrader, chapters: Iterable[Chapter], student: str) -> dict[Path, str]:
+    """For each chapter of a student's that was graded its notebook's place, and the folder of hand-ins it lay in."""
+    found = {
+        Path(student, c.folder, f"{c.module}.ipynb"): graded_from(folder_of(nbgrader, student, c)) for c in chapters
+    }
+    return {place: folder for place, folder in found.items() if folder is not None}
 
 
 def _is_same(before: Path, now: Path) -> bool:

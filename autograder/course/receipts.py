@@ -70,6 +70,17 @@ def read_receipt(folder: Path) -> Receipt | None:
         return None  # half gone, or of another version: the next run of `grade` writes it anew
 
 
+def graded_from(folder: Path) -> str | None:
+    """Which folder of hand-ins the graded notebook in a folder came from; None if there is none, or no receipt of it.
+
+    Of a whole class this is asked for all chapters: the verdicts are not read.
+    """
+    try:
+        return str(json.loads((folder / RECEIPT).read_bytes())["submitted"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
 def read_items(told: list[dict[str, Any]]) -> list[Item]:
     """Verdicts on checks out of what `dataclasses.asdict` made of them."""
     return [_read(Item, one) for one in told]

@@ -102,6 +102,15 @@ def test_other_peoples_work_under_known_names_is_refused(course, hand_in, tmp_pa
     other.write_text(notebook.read_text().replace("return x + x", "return 6"))
     told = refusal("grade", "01", "--workers", 1, "--submitted", tmp_path / "other")
     assert "ada" in told and "--class NAME" in told
+    # Nor chapter by chapter: what was graded of another one tells whose the name is.
+    shout = hand_in("ada", "02_words", shout="return text.upper()")
+    (tmp_path / "other/ada/02_words").mkdir()
+    shutil.move(shout, tmp_path / "other/ada/02_words")
+    assert "work of ada from " in refusal("grade", "02", "--submitted", tmp_path / "other")
+    shutil.copytree(course.root / "classroom/submitted/ada/01_numbers", tmp_path / "moved/ada/01_numbers")
+    shutil.copytree(tmp_path / "other/ada/02_words", tmp_path / "moved/ada/02_words")
+    moved = run("grade", "02", "--workers", 1, "--submitted", tmp_path / "moved")
+    assert moved.exit_code == 0, moved.output  # chapter 01 is ada's there, too
     run("export")
     assert marks(course.root / "classroom")["ada", "01_numbers"] == 3
     same = run("grade", "01", "--workers", 1, "--submitted", tmp_path / "other", "--same-students")
