@@ -95,7 +95,7 @@ def collect(
     """Put what students handed in elsewhere where `grade` looks; what is replaced is kept."""
     from autograder.course import collect
 
-    raise typer.Exit(collect.run(_with_solutions(class_name), download, submitted=submitted, groups=groups))
+    raise typer.Exit(collect.run(_of_class(class_name), download, submitted=submitted, groups=groups))
 
 
 students_app = typer.Typer(help="Who is in a class.", no_args_is_help=True)
@@ -141,7 +141,7 @@ def tokens(
     """Make the tokens that students hand in with, for all who have none; the server keeps only their digests."""
     from autograder.service import tokens
 
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     if take_back:
         print(tokens.take_back(course, student or [], instructor or []))
     elif table is None:
@@ -173,7 +173,7 @@ def serve(
     from autograder.service import serve
 
     means = Means(workers, scheduler, unsafe_no_sandbox)
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     raise typer.Exit(serve.run(course, host=host, port=port, certificate=certificate, key=key, means=means, on_hub=hub))
 
 
@@ -188,7 +188,7 @@ def due(
     """Set when a chapter is due, or show it; what is late then shows at once, without grading again."""
     from autograder.course import students
 
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     print(students.set_due(course, course.find(chapter), when))
 
 
@@ -216,7 +216,7 @@ def grade(
     """Grade a class. Notebooks that have not changed since they were graded keep their marks."""
     from autograder.course import grade
 
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     means = grade.Means(workers, scheduler, unsafe_no_sandbox, force, same_students)
     chosen = course.select(chapters)
     status = grade.run(course, chosen, submitted=submitted, student=student, json_file=json, means=means)
@@ -236,7 +236,7 @@ def replay(
     """Give a verdict again, from the seed that was recorded with it, and show the case that failed."""
     from autograder.course import replay
 
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     raise typer.Exit(replay.run(course, student, course.find(chapter), exercise, submitted=submitted))
 
 
@@ -291,7 +291,7 @@ def answers(
     """Mark one written answer of the whole class in a table: write it, fill it in, read it back with --read."""
     from autograder.course import marking
 
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     if read:
         print(f"{marking.read_marks(course, course.find(chapter), exercise, table)} marks are in the gradebook")
     else:
@@ -307,7 +307,7 @@ def insights(
     """Write a page of what the class got wrong, by named mistake; and the same as JSON and CSV."""
     from autograder.course import insights
 
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     page = insights.run(course, course.select(chapters))
     print(f"{page.as_uri()}\nAlso {page.stem}.json and {page.stem}.csv beside it")
     if show:
@@ -319,7 +319,7 @@ def feedback(chapters: Chapters = None, student: Student = None, class_name: Cla
     """Write a feedback page for each graded notebook."""
     from autograder.course import feedback
 
-    course = _with_solutions(class_name)
+    course = _of_class(class_name)
     pages = feedback.write(course, course.select(chapters), student)
     print(f"{pages} feedback page{'s' * (pages != 1)} in {course.classroom / 'feedback'}")
 
@@ -332,7 +332,7 @@ def export(
     """Write the marks as CSV: nbgrader's own, and what Canvas and Moodle import."""
     from autograder.course import export
 
-    export.run(_with_solutions(class_name), to)
+    export.run(_of_class(class_name), to)
 
 
 @app.command()
@@ -368,3 +368,11 @@ def _with_solutions(class_name: str | None = None) -> Course:
         )
     class_folder(course.root, class_name or "")
     return replace(course, class_name=class_name or "")
+
+
+def _of_class(class_name: str | None) -> Course:
+    from autograder.course import students
+
+    course = _with_solutions(class_name)
+    students.require_class(course)
+    return course

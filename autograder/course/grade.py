@@ -27,13 +27,13 @@ from autograder.cells import exercise_of
 from autograder.course import gradebook
 from autograder.course.batch import Marked, grade_class
 from autograder.course.collect import strays
-from autograder.course.curriculum import Chapter, Course, CourseError, classes
+from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
 from autograder.course.hand_ins import HandIn, find_hand_ins, is_plain_file, submitted_folder
 from autograder.course.receipts import folder_of, graded_from, only_one
 from autograder.course.spread import count_workers, start_forkserver
 from autograder.course.standing import Standing, refresh_penalties, standings
-from autograder.course.students import sections
+from autograder.course.students import other_classes, sections
 from autograder.plain import plain
 from autograder.verdict import FAULT_OF_THE_COURSE, Status
 
@@ -99,7 +99,7 @@ def run(
     nbgrader = nbgrader or gradebook.configure(course)
     submitted = submitted or submitted_folder(nbgrader)
     if not submitted.is_dir():
-        which = f"; or say which class with --class: {', '.join(begun)}" if (begun := _others(course)) else ""
+        which = f"; or say which class with --class: {', '.join(begun)}" if (begun := other_classes(course)) else ""
         raise CourseError(f"there is no folder {submitted}; it should hold STUDENT/CHAPTER/NOTEBOOK.ipynb{which}")
     hand_ins = find_hand_ins(submitted.resolve(), chapters, student)
     astray = _tell_strays(course, submitted, student)
@@ -125,11 +125,6 @@ def run(
     if faults:
         return COURSE_FAULT
     return UNGRADABLE if astray or any(one.ungradable for one in progress.marked) else GRADED
-
-
-def _others(course: Course) -> list[str]:
-    """The classes that may have been meant, where none was named."""
-    return [] if course.class_name else classes(course.root)
 
 
 def _tell_strays(course: Course, submitted: Path, student: str | None) -> bool:

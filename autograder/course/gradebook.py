@@ -8,6 +8,7 @@ from nbformat import NotebookNode
 from nbgrader import utils
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps.baseapp import NbGrader
+from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.course.curriculum import CLASS, Chapter, Course, CourseError
 from autograder.nbgrader import set_checksums
@@ -46,6 +47,18 @@ def open_gradebook(app: NbGrader) -> Gradebook:
     if url.startswith("sqlite:///"):
         Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
     return Gradebook(url, app.coursedir.course_id or "default_course")
+
+
+def has_students(app: NbGrader) -> bool:
+    """Whether anybody is in the gradebook that `nbgrader_config.py` names; one that is not there is not made."""
+    url = app.coursedir.db_url
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
+        return False
+    try:
+        with open_gradebook(app) as book:
+            return bool(book.students)
+    except SQLAlchemyError:  # no such database on the server
+        return False
 
 
 def record(

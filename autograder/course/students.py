@@ -16,6 +16,7 @@ from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError, begin_class, classes
 from autograder.course.files import replace_table
 from autograder.course.generate import synchronise
+from autograder.course.hand_ins import submitted_folder
 from autograder.course.owner import is_folder_name
 from autograder.plain import plain
 
@@ -125,6 +126,26 @@ def add(course: Course, file: Path) -> str:
     return f"{told}{shown}"
 
 
+def other_classes(course: Course) -> list[str]:
+    """The classes that may have been meant, where none was named."""
+    return [] if course.class_name else [name for name in classes(course.root) if name != "example"]  # of `make grade`
+
+
+def require_class(course: Course) -> None:
+    """See to it that a class is named where classes were begun and nothing is in the one without a name.
+
+    Raises:
+        CourseError: none is named.
+    """
+    if not (others := other_classes(course)):
+        return
+    nbgrader = gradebook.configure(course)
+    submitted = submitted_folder(nbgrader)
+    handed_in = submitted.is_dir() and any(not path.name.startswith(".") for path in submitted.iterdir())
+    if not handed_in and not gradebook.has_students(nbgrader):
+        raise CourseError(f"nobody is in the class without a name: say which with --class: {', '.join(others)}")
+
+
 def _sections_file(nbgrader: NbGrader) -> Path:
     coursedir = nbgrader.coursedir
     graded = coursedir.format_path(coursedir.autograded_directory, ".", ".")
@@ -185,9 +206,6 @@ def set_due(course: Course, chapter: Chapter, text: str | None) -> str:
     nbgrader = gradebook.configure(course)
     synchronise(nbgrader, chapter)
     with gradebook.open_gradebook(nbgrader) as book:
-        begun = [name for name in classes(course.root) if name != "example"]  # which `make grade` leaves
-        if begun and not course.class_name and not book.students:
-            raise CourseError(f"whose due date? Nobody is in this class: say which with --class: {', '.join(begun)}")
         assignment = book.find_assignment(chapter.folder)
         if text is not None:
             assignment.duedate = when.replace(tzinfo=None) if when else None  # as nbgrader keeps it

@@ -78,18 +78,32 @@ def test_two_classes_keep_apart_what_they_have_under_the_same_names(course, hand
     assert unknown.returncode and "there is no class 'x'" in unknown.stderr and "Traceback" not in unknown.stderr
 
 
-def test_a_forgotten_class_is_asked_for(course, table):
+def test_a_forgotten_class_is_asked_for(course, table, tmp_path):
     assert "--class" not in refusal("grade", "01")
     (course.root / "classroom/example").mkdir(parents=True)
     assert "2027-01-14" in run("due", "01", "2027-01-14").output
     shutil.rmtree(course.root / "classroom/example")
     run("students", "add", table("id", "ada"), "--class", "monday")
-    assert refusal("grade", "01").endswith("; or say which class with --class: monday")
+    made = set((course.root / "classroom").rglob("*"))
+    (download := tmp_path / "in/ada/numbers_chapter.ipynb").parent.mkdir(parents=True)
+    download.write_bytes(course.solution(course.find("01")).read_bytes())
+    commands = (
+        "grade 01",
+        f"collect {tmp_path / 'in'}",
+        "export",
+        "feedback",
+        "insights",
+        "replay ada 01 double",
+        "serve",
+    )
+    for command in (*commands, "due 01 2027-01-15", "answers 01 why why.csv", f"tokens {tmp_path / 'tokens.csv'}"):
+        assert refusal(*command.split()).endswith("say which with --class: monday"), command
+    assert set((course.root / "classroom").rglob("*")) == made
     assert "say which" not in refusal("grade", "01", "--class", "monday")
-    assert refusal("due", "01", "2027-01-15").endswith("say which with --class: monday")
     assert "2027-01-15" in run("due", "01", "2027-01-15", "--class", "monday").output
     run("students", "add", table("id", "ben"))
     assert "2027-01-16" in run("due", "01", "2027-01-16").output  # there is a class without a name, too
+    assert refusal("grade", "01").endswith("; or say which class with --class: monday")
 
 
 @pytest.mark.usefixtures("sandboxed")
