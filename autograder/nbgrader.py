@@ -6,6 +6,7 @@ the same place: the outputs of the notebook that the engine returns, read by nbg
 
 import os
 import tempfile
+from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,7 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 from nbgrader.api import Gradebook, Notebook
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from traitlets import Bool, Enum, Float, Integer
 from traitlets.config import Config
 
@@ -43,7 +44,7 @@ def use_engine(c: Config, grade: str = "autograder.nbgrader.GradeSubmission") ->
     c.Autograde.autograde_preprocessors = [
         grade,
         "nbgrader.preprocessors.LimitOutput",
-        "nbgrader.preprocessors.SaveAutoGrades",
+        "autograder.nbgrader.SaveMarks",
         "nbgrader.preprocessors.AssignLatePenalties",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
@@ -139,6 +140,26 @@ class GradeSubmission(_EnginePreprocessor):
         with Gradebook(names["db_url"]) as gradebook:
             set_checksums(graded, gradebook.find_notebook(names["notebook"], names["assignment"]))
         return graded, resources
+
+
+class SaveMarks(SaveAutoGrades):
+    """nbgrader's own step, which notes what was left without an answer: not where nobody could read the notebook."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        names, coursedir = resources["nbgrader"], CourseDirectory(parent=self)
+        folder = coursedir.format_path(coursedir.submitted_directory, names["student"], names["assignment"])
+        self._read = True
+        try:
+            read_notebook(Path(folder, f"{names['notebook']}.ipynb"))
+        except SubmissionError:
+            self._read = False
+        return super().preprocess(nb, resources)
+
+    def _add_comment(self, cell: NotebookNode, resources: dict) -> None:
+        if not self._read:
+            cell = deepcopy(cell)
+            cell.metadata.nbgrader.pop("checksum", None)  # by which it would be an answer that was left out
+        super()._add_comment(cell, resources)
 
 
 def set_checksums(notebook: NotebookNode, released: Notebook) -> dict[str, NotebookNode]:

@@ -264,8 +264,8 @@ def _write(
     former = read_receipt(folder)
     marked = _marked_for(notebook, solution)
     unchanged = {name for name, digest in marked.items() if former and former.marked.get(name) == digest}
-    when = (handed_in_at, forget_time)
-    marks = gradebook.record(book, hand_in.student, hand_in.chapter, notebook, *when, faulty, unchanged)
+    how = (handed_in_at, forget_time, faulty, unchanged, bool(outcome.ungradable))
+    marks = gradebook.record(book, hand_in.student, hand_in.chapter, notebook, *how)
     changed = {name: (was, now) for name, (was, now) in marks.items() if was is not None and was != now}
     items = [replace(i, points=marks[i.grade_id][1]) if i.grade_id in faulty else i for i in outcome.items]
     folder.mkdir(parents=True, exist_ok=True)

@@ -70,6 +70,7 @@ def record(
     forget_time: bool = False,
     faulty: Collection[str] = (),
     unchanged: Collection[str] = (),
+    unread: bool = False,
 ) -> dict[str, tuple[float | None, float]]:
     """Write the marks of one graded notebook; the marks that they replace are gone, those given by hand stay.
 
@@ -87,6 +88,7 @@ def record(
         forget_time: what the gradebook knows is the time of an earlier hand-in.
         faulty: checks that are at fault themselves: their former marks stay, and where there is none it waits for one.
         unchanged: cells whose answer and rubric are what they were when their mark was written.
+        unread: the notebook could not be graded at all: nobody knows whether an answer was there.
 
     Returns:
         Each cell's mark before, None if it had none, and after, without penalties.
@@ -108,7 +110,8 @@ def record(
             grade.needs_manual_grade = True
     for comment in submitted.comments:
         cell = cells.get(comment.name)
-        comment.auto_comment = "No response." if cell is not None and _is_unanswered(cell) else None
+        left_out = cell is not None and not unread and _is_unanswered(cell)
+        comment.auto_comment = "No response." if left_out else None
     gradebook.db.commit()
     return {grade.name: (before[grade.name], grade.score) for grade in submitted.grades}
 

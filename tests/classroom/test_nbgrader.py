@@ -17,10 +17,13 @@ from autograder.course import gradebook
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
 MARKS = """
-    SELECT sa.student_id, bc.name, g.auto_score, g.needs_manual_grade, c.auto_comment
+    SELECT sa.student_id, bc.name, g.auto_score, g.needs_manual_grade
     FROM grade g JOIN base_cell bc ON g.cell_id = bc.id
     JOIN submitted_notebook sn ON g.notebook_id = sn.id JOIN submitted_assignment sa ON sn.assignment_id = sa.id
-    LEFT JOIN comment c ON c.cell_id = bc.id AND c.notebook_id = sn.id
+"""
+COMMENTS = """
+    SELECT sa.student_id, bc.name, c.auto_comment FROM comment c JOIN base_cell bc ON c.cell_id = bc.id
+    JOIN submitted_notebook sn ON c.notebook_id = sn.id JOIN submitted_assignment sa ON sn.assignment_id = sa.id
 """
 
 
@@ -40,7 +43,15 @@ def url(request, course, monkeypatch) -> str:
 def marks(url: str) -> list[tuple]:
     engine = create_engine(url)
     with engine.connect() as db:
-        found = sorted((*row[:3], bool(row[3]), row[4]) for row in db.execute(text(MARKS)))
+        found = sorted((*row[:3], bool(row[3])) for row in db.execute(text(MARKS)))
+    engine.dispose()
+    return found
+
+
+def comments(url: str) -> dict[tuple[str, str], str]:
+    engine = create_engine(url)
+    with engine.connect() as db:
+        found = {(student, cell): told for student, cell, told in db.execute(text(COMMENTS))}
     engine.dispose()
     return found
 
@@ -49,6 +60,7 @@ def forget_marks(url: str) -> None:
     engine = create_engine(url)
     with engine.begin() as db:
         db.execute(text("UPDATE grade SET auto_score = 99"))
+        db.execute(text("UPDATE comment SET auto_comment = 'Anything.'"))
     engine.dispose()
 
 
@@ -76,21 +88,24 @@ def mixed_class(hand_in) -> list[str]:
 def test_all_ways_give_the_same_marks(course, url, mixed_class):
     assert CliRunner().invoke(cli.app, ["grade", "--workers", "1"]).exit_code == 3, "dan's is no notebook"
     expected = marks(url)
-    scores = {(student, cell): score for student, cell, score, *_ in expected}
+    scores = {(student, cell): score for student, cell, score, _ in expected}
     assert scores["ada", "double_check"] == scores["eve", "double_check"] == 2
     assert scores["ben", "double_check"] == scores["dan", "double_check"] == scores["fay", "double_check"] == 0
     assert len(expected) == 3 * len(mixed_class)
+    told = comments(url)
+    assert told["cem", "why"] == told["fay", "double"] == "No response." and told["ada", "why"] is None
+    assert {told["dan", name] for name in ("double", "halve", "why")} == {None}, "nobody has read dan's"
 
     forget_marks(url)
     subprocess.run([sys.executable, "-m", "nbgrader", "autograde", "01_numbers", "--force"], check=True)
-    assert marks(url) == expected
+    assert (marks(url), comments(url)) == (expected, told)
 
     forget_marks(url)
     app = gradebook.configure(course)
     api = NbGraderAPI(coursedir=app.coursedir, parent=app)
     for student in mixed_class:
         assert api.autograde("01_numbers", student)["success"]
-    assert marks(url) == expected
+    assert (marks(url), comments(url)) == (expected, told)
     for student in mixed_class:
         graded = course.root / "classroom/autograded" / student / "01_numbers/numbers_chapter.ipynb"
         nbformat.validate(nbformat.read(graded, as_version=4))
