@@ -18,6 +18,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 # A course's cells are shorter; students' may have any length.
 _LONG = 10_000
 
@@ -240,6 +241,14 @@ def bound_by_import(node: ast.AST) -> list[str]:
     return [alias.asname or alias.name.split(".")[0] for alias in node.names]
 
 
+def functions_in(text: str) -> frozenset[str]:
+    """The functions and classes that a cell defines, whatever stands around them; none if it is no code."""
+    try:
+        return frozenset(s.name for s in parsed(as_python(text)).body if isinstance(s, _NAMED))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+
+
 @remembered
 def defined_names(text: str) -> tuple[str, ...]:
     """The names that some code defines, functions and classes before what else it assigns; none if it is no code."""
@@ -250,7 +259,7 @@ def defined_names(text: str) -> tuple[str, ...]:
 
 
 def _defined_in(tree: ast.Module) -> tuple[str, ...]:
-    names = [s.name for s in tree.body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    names = [s.name for s in tree.body if isinstance(s, _NAMED)]
     for statement in tree.body:
         targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
         names += [target.id for target in targets if isinstance(target, ast.Name)]

@@ -10,7 +10,6 @@ import io
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 import zipfile
@@ -32,6 +31,7 @@ from autograder.course.files import replace_file
 from autograder.course.owner import is_folder_name
 from autograder.job import Outcome, grade_job
 from autograder.plain import plain
+from autograder.source import functions_in
 from autograder.submission import SubmissionError, TooLarge, lay_over, read_notebook
 from autograder.verdict import Status
 
@@ -268,7 +268,7 @@ def hand_in(
     course = find_course()
     here = course.find(chapter or Path.cwd().name)
     shell = get_ipython()
-    unsaved = _unsaved(course, here, list(shell.user_ns.get("In", []))) if shell else []
+    unsaved = _unsaved(course, here, list(shell.history_manager.input_hist_raw)) if shell else []
     if unsaved:
         told, done = (
             f"{', '.join(unsaved)} changed since the notebook was saved: save it, then run this again.\n",
@@ -293,14 +293,21 @@ def plain_lines(text: str) -> str:
 
 
 def _unsaved(course: Course, chapter: Chapter, ran: list[str]) -> list[str]:
-    """The answers that ran last with another text than the notebook's file has."""
+    """The answers in code that ran last with another text than the file has; a kernel knows nothing of those in words.
+
+    A cell that ran is a version of an answer if it defines one of its functions or classes, and is no other cell of the
+    file.
+    """
     laid = lay_over(read_notebook(course.notebook(chapter)), nbformat.read(original(course, chapter), as_version=4))
+    content = json.loads(course.notebook(chapter).read_bytes().decode("utf-8-sig"))
+    saved = {_source(cell).strip() for cell in content["cells"]}
     changed = []
     for part in laid.parts:
-        begins = re.match(r"\s*(?:def|class)\s+\w+", part.cell.source)
-        if part.role != "solution" or not flags_of(part.cell) or not begins:
+        if part.role != "solution" or not flags_of(part.cell):
             continue
-        versions = [text for text in ran if re.match(re.escape(begins[0].strip()) + r"\b", text.lstrip())]
-        if versions and versions[-1].strip() != part.cell.source.strip():
+        text, names = part.cell.source.strip(), functions_in(part.cell.source)
+        others = saved - {text}
+        versions = [one.strip() for one in ran if names & functions_in(one) and one.strip() not in others]
+        if versions and versions[-1] != text:
             changed.append(part.name)
     return changed

@@ -20,7 +20,7 @@ RIGHT = {"double": "return x + x", "halve": "return x / 2"}
 IN_A_NOTEBOOK = """
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
-for text in ("def double(x):\\n    return {0}", "from autograder.course.packing import hand_in\\nhand_in('Ada', '01')"):
+for text in (*{0!r}, "from autograder.course.packing import hand_in\\nhand_in('Ada', '01')"):
     shell.run_cell(text, store_history=True)
 """
 
@@ -105,7 +105,21 @@ def test_what_cannot_be_packed_is_told_in_one_line(course, own, monkeypatch):
     assert not (course.root / "handed-in").exists()
 
 
-@pytest.mark.parametrize(("ran", "packed"), [("x + x", True), ("5", False)])
+SAVED = "def double(x):\n    return x + x"
+ABOVE = "import functools\n# mine\n@functools.cache\n"
+
+
+@pytest.mark.parametrize(
+    ("ran", "packed"),
+    [
+        ([SAVED], True),
+        ([SAVED.replace("x + x", "5")], False),
+        ([ABOVE + SAVED], False),  # defined below an import, a comment and a decorator
+        (["%matplotlib inline\n" + SAVED], False),
+        ([SAVED, "print(double(3))", "double = 5", "def double(x"], True),  # no other version of it
+        (["assert double(3) == 6, 'six'", SAVED, "def halve(x):\n    return x / 2"], True),
+    ],
+)
 def test_in_a_notebook_what_was_not_saved_is_noticed(course, own, ran, packed):
     own(**RIGHT)
     command = [sys.executable, "-c", IN_A_NOTEBOOK.format(ran)]
