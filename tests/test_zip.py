@@ -1,5 +1,6 @@
 """The archive for students, in an empty folder: nothing secret in it, and a chapter can be worked through."""
 
+import errno
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder.course.curriculum import find_course
+from autograder.course.curriculum import CourseError, find_course
 from autograder.course.release import write_zip
 
 pytestmark = pytest.mark.xdist_group("zip")
@@ -118,3 +119,14 @@ def test_a_chapter_is_worked_through(copy, environment):
     count = sum(exercise.kind == "code" for exercise in chapter.exercises)
     assert f"{count} of {count} exercises pass their visible checks" in done.stdout
     assert "The notebook is intact." in done.stdout
+
+
+def test_on_a_full_disk_no_part_of_an_archive_is_left(repository, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    course = find_course(repository)
+    monkeypatch.setattr("zipfile.ZipFile.writestr", full)
+    with pytest.raises(CourseError, match=r"course\.zip cannot be written: No space left on device: "):
+        write_zip(course, course.select(["01"]), tmp_path / "course.zip")
+    assert list(tmp_path.iterdir()) == []

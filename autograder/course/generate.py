@@ -1,6 +1,10 @@
 """A chapter's release, made by nbgrader's own `generate_assignment`."""
 
+import logging
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nbgrader.apps.baseapp import NbGrader
@@ -10,6 +14,33 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
 
 from autograder.course.curriculum import Chapter, CourseError
+
+
+class _Heard(logging.Handler):
+    """What nbgrader caught on its way: it logs a traceback, and raises that there is one."""
+
+    caught: BaseException | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.caught = self.caught or sys.exc_info()[1]
+
+
+@contextmanager
+def scratch(where: Path | None = None) -> Iterator[Path]:
+    """A folder to generate releases in, gone afterwards.
+
+    Args:
+        where: the folder that it is made in; the system's for such things by default.
+
+    Raises:
+        CourseError: the disk is full, or nothing can be written there.
+    """
+    try:
+        made = tempfile.TemporaryDirectory(dir=where, prefix=".release-")
+    except OSError as error:
+        raise CourseError(f"no folder can be made to generate in: {error.strerror}: {error.filename}") from error
+    with made as folder:
+        yield Path(folder)
 
 
 def generate(app: NbGrader, chapter: Chapter, directory: Path, tell_gradebook: bool) -> None:
@@ -23,19 +54,25 @@ def generate(app: NbGrader, chapter: Chapter, directory: Path, tell_gradebook: b
 
     Raises:
         CourseError: nbgrader refuses the chapter, for a solution cell without markers, say, or because the gradebook
-            holds marks for other cells than the chapter has now.
+            holds marks for other cells than the chapter has now; or the disk is full.
     """
     coursedir = CourseDirectory(parent=app)
     coursedir.root, coursedir.db_url = app.coursedir.root, app.coursedir.db_url
     coursedir.release_directory, coursedir.assignment_id = str(directory), chapter.folder
-    converter = GenerateAssignment(coursedir=coursedir, parent=app, force=True, no_database=not tell_gradebook)
+    heard, log = _Heard(logging.ERROR), logging.Logger("generate")
+    log.addHandler(heard)
+    converter = GenerateAssignment(coursedir=coursedir, parent=app, log=log, force=True, no_database=not tell_gradebook)
     if not tell_gradebook:
         converter.preprocessors = [p for p in converter.preprocessors if p is not SaveCells]
     try:
         converter.start()
     except NbGraderException as error:
+        why = heard.caught or error
+        if isinstance(why, OSError):
+            told = f"{why.strerror}: {why.filename or directory}"
+            raise CourseError(f"the release of {chapter.folder} cannot be written: {told}") from why
         raise CourseError(
-            f"nbgrader cannot release {chapter.folder} as it is now: {error}. If exercises were added or removed after "
+            f"nbgrader cannot release {chapter.folder} as it is now: {why}. If exercises were added or removed after "
             f"a class was graded, run `nbgrader db assignment remove {chapter.folder} --force` and grade again; marks "
             "that were given by hand in that chapter are lost"
         ) from error
@@ -49,7 +86,7 @@ def synchronise(app: NbGrader, chapter: Chapter) -> None:
         chapter: the chapter whose source in `solutions/` is read.
 
     Raises:
-        CourseError: see `generate`.
+        CourseError: see `generate` and `scratch`.
     """
-    with tempfile.TemporaryDirectory() as directory:
-        generate(app, chapter, Path(directory), tell_gradebook=True)
+    with scratch() as directory:
+        generate(app, chapter, directory, tell_gradebook=True)

@@ -4,9 +4,7 @@ import importlib
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 import time
 import traceback
 import zipfile
@@ -20,8 +18,8 @@ from rich.console import Console
 from autograder.cells import CODE_STUB, TEXT_STUB, exercise_of, flags_of
 from autograder.course import gradebook
 from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError
-from autograder.course.files import KEPT_ASIDE
-from autograder.course.generate import generate
+from autograder.course.files import KEPT_ASIDE, replace_file
+from autograder.course.generate import generate, scratch
 from autograder.source import definitions
 
 # A line of a solution shorter than this may well stand elsewhere: `return x`, `else:`.
@@ -64,22 +62,24 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
     console = Console(stderr=True, soft_wrap=True)
     app = gradebook.configure(course)
     complaints = []
-    with tempfile.TemporaryDirectory(dir=course.root, prefix=".release-") as folder:
+    with scratch(course.root) as folder:
         for chapter in chapters:
-            generate(app, chapter, Path(folder), tell_gradebook=not check)
+            generate(app, chapter, folder, tell_gradebook=not check)
             source = nbformat.read(course.solution(chapter), as_version=4)
-            released = nbformat.read(Path(folder) / chapter.folder / f"{chapter.module}.ipynb", as_version=4)
+            released = nbformat.read(folder / chapter.folder / f"{chapter.module}.ipynb", as_version=4)
             wrong = [*against_curriculum(chapter, source), *leaks(source, released), *broken_checks(chapter)]
             if check and not wrong:
-                wrong = _drift(Path(folder) / chapter.folder, course.notebook(chapter).parent)
+                wrong = _drift(folder / chapter.folder, course.notebook(chapter).parent)
             complaints += [f"{chapter.folder}: {complaint}" for complaint in wrong]
             if not check and not wrong:
-                _replace(Path(folder) / chapter.folder, course.notebook(chapter).parent, console)
+                _replace(folder / chapter.folder, course.notebook(chapter).parent, console)
                 console.print(f"{chapter.folder} released")
     if check:
         complaints += _drift_of_curriculum(course)
     else:
-        shutil.copyfile(course.root / "solutions/curriculum.toml", course.root / "notebooks/curriculum.toml")
+        replace_file(
+            course.root / "notebooks/curriculum.toml", (course.root / "solutions/curriculum.toml").read_bytes()
+        )
     for complaint in complaints:
         console.print(complaint, markup=False, highlight=False)
     return 1 if complaints else 0
@@ -87,9 +87,9 @@ def run(course: Course, chapters: list[Chapter], check: bool) -> int:
 
 def released_text(course: Course, chapter: Chapter) -> str:
     """A chapter's notebook as students would get it now."""
-    with tempfile.TemporaryDirectory() as folder:
-        generate(gradebook.configure(course), chapter, Path(folder), tell_gradebook=False)
-        return (Path(folder) / chapter.folder / f"{chapter.module}.ipynb").read_text(encoding="utf-8")
+    with scratch() as folder:
+        generate(gradebook.configure(course), chapter, folder, tell_gradebook=False)
+        return (folder / chapter.folder / f"{chapter.module}.ipynb").read_text(encoding="utf-8")
 
 
 def broken_checks(chapter: Chapter) -> list[str]:
@@ -123,7 +123,7 @@ def write_zip(course: Course, chapters: list[Chapter], file: Path) -> list[Chapt
         The chapters whose answers are in it.
 
     Raises:
-        CourseError: a chapter gives something away, or the course is not in a git repository.
+        CourseError: a chapter gives something away, the course is not in a git repository, or the disk is full.
     """
     tracked = _tracked(course, *_FOR_STUDENTS)
     names = {name for name in tracked if name.as_posix() not in _NOT_FOR_STUDENTS}
@@ -134,25 +134,30 @@ def write_zip(course: Course, chapters: list[Chapter], file: Path) -> list[Chapt
     about = students_page((course.root / _STUDENTS_PAGE).read_text(encoding="utf-8"), chapters, answered)
     pages = {Path("README.md"), Path(_STUDENTS_PAGE)}
     unfinished = file.with_name(f".{file.name}.part")
-    with (
-        tempfile.TemporaryDirectory(dir=course.root, prefix=".release-") as folder,
-        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
-    ):
-        for name in sorted(names):
-            if name in pages:
-                archive.writestr(f"attention/{name}", about)
-            elif (course.root / name).is_file():
-                archive.write(course.root / name, Path("attention") / name)
-        archive.write(course.root / "solutions/curriculum.toml", "attention/notebooks/curriculum.toml")
-        for name, path in _generate(course, chapters, Path(folder)):
-            if Path("notebooks") / name not in names:
-                archive.write(path, Path("attention/notebooks") / name)
-            if name.suffix == ".ipynb":  # a second copy, by which `autograder check` sees what was damaged
-                archive.write(path, Path("attention/originals") / name)
-        for chapter in answered:
-            answers = nbformat.writes(reference(nbformat.read(course.solution(chapter), as_version=4)))
-            archive.writestr(f"attention/notebooks/{REFERENCE}/{chapter.module}.ipynb", answers)
-    os.replace(unfinished, file)
+    try:
+        with (
+            scratch(course.root) as folder,
+            zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            for name in sorted(names):
+                if name in pages:
+                    archive.writestr(f"attention/{name}", about)
+                elif (course.root / name).is_file():
+                    archive.write(course.root / name, Path("attention") / name)
+            archive.write(course.root / "solutions/curriculum.toml", "attention/notebooks/curriculum.toml")
+            for name, path in _generate(course, chapters, folder):
+                if Path("notebooks") / name not in names:
+                    archive.write(path, Path("attention/notebooks") / name)
+                if name.suffix == ".ipynb":  # a second copy, by which `autograder check` sees what was damaged
+                    archive.write(path, Path("attention/originals") / name)
+            for chapter in answered:
+                answers = nbformat.writes(reference(nbformat.read(course.solution(chapter), as_version=4)))
+                archive.writestr(f"attention/notebooks/{REFERENCE}/{chapter.module}.ipynb", answers)
+        os.replace(unfinished, file)
+    except OSError as error:
+        raise CourseError(f"{file} cannot be written: {error.strerror}: {error.filename or file}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
     return answered
 
 

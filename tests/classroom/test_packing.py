@@ -30,7 +30,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(cli.app, [str(a) for a in arguments], env={"COLUMNS": "200"})
 
 
-def full(*_):
+def full(*_, **__):
     """A disk without room: what is raised names no file."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -195,3 +195,12 @@ def test_the_card_in_a_notebook_holds_no_colours(own, course):
     environment = os.environ | {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-color"}
     shown = subprocess.run(command, capture_output=True, text=True, cwd=course.root, env=environment).stdout
     assert "1 answer was not run" in shown and "x1b" not in shown and "\x1b[1m1" not in shown, shown
+
+
+def test_on_a_full_disk_a_lost_notebook_is_not_made_and_one_line_says_why(course, monkeypatch, capfd):
+    monkeypatch.setattr("nbconvert.writers.files.FilesWriter.write", full)
+    told = str(run("check", "01", "--repair").exception)
+    assert told.startswith("the release of 01_numbers cannot be written: No space left on device: ")
+    assert capfd.readouterr().err == "" and not course.notebook(course.find("01")).exists()
+    monkeypatch.setattr("tempfile.mkdtemp", full)
+    assert "can be made to generate in: No space left on device" in str(run("check", "01", "--repair").exception)
