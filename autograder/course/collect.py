@@ -216,7 +216,7 @@ def collect(
                 if chapter is None:
                     left.append(Left(found.place, "no chapter has this name, and none has these exercises"))
                 elif not may_replace(submitted, student, chapter.folder, owner, owner in certain):
-                    why = f"{plain(student)}'s {chapter.folder} came by another number before: {to_type(owner)}"
+                    why = f"{plain(student)}'s {chapter.folder} did not come by this number before: {to_type(owner)}"
                     left.append(Left(found.place, why))
                 else:
                     of[chapter].append((found, owner))
@@ -424,10 +424,10 @@ def _notebooks(file: File, below: PurePosixPath, left: list[Left], budget: _Budg
     except Exception as error:  # whatever a damaged archive makes Python's own reader raise
         left.append(Left(file.place, f"it cannot be read: {plain(str(error))[:200]}"))
         return
+    budget.weigh(content)
     if len(content) > _MOST_BYTES:
         left.append(Left(file.place, f"it is larger than {_MOST_BYTES >> 20} MB"))
         return
-    budget.weigh(content)
     if ending != ".zip":
         yield HandedIn(file.place, below, content, file.handed_in_at)
         return

@@ -263,7 +263,7 @@ def _by_name(owner: Owner, known: Known, people: int, certain: dict[str, Owner],
 
 
 def may_replace(submitted: Path, student: str, folder: str, owner: Owner, certain: bool) -> bool:
-    """Whether what came by a name may take the place of what is there: not if somebody of another number sent that.
+    """Whether what came by a name may take the place of what is there: not unless somebody of that number sent it.
 
     Args:
         submitted: holds the students' folders.
@@ -272,9 +272,11 @@ def may_replace(submitted: Path, student: str, folder: str, owner: Owner, certai
         owner: who hands in now.
         certain: a table or the gradebook's numbers say whose it is, and not the name.
     """
-    before = read_notes(submitted, student).get(folder)
-    same = (owner.system, owner.number)
-    return certain or not owner.system or before is None or (before.system, before.number) == same
+    if certain or not owner.system:
+        return True
+    if before := read_notes(submitted, student).get(folder):
+        return (before.system, before.number) == (owner.system, owner.number)
+    return not any((submitted / student / folder).glob("*.ipynb"))
 
 
 def read_notes(submitted: Path, student: str) -> dict[str, Owner]:

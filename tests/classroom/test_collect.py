@@ -353,6 +353,17 @@ def test_who_came_by_a_name_before_keeps_it(course, inbox):
         assert marks(inbox.submitted)[student] == {"his, again"}
 
 
+def test_a_name_alone_does_not_replace_what_came_otherwise(course, inbox):
+    """What an instructor sorted by hand, say, or a server took."""
+    inbox(course, {"Ada Lovelace/numbers_chapter.ipynb": notebook("hers")})
+    file = moodle("Ada Lovelace", 666, "numbers_chapter.ipynb")
+    taken, left = inbox(course, {file: notebook("another's")})
+    assert taken == {} and "put the line Ada Lovelace_666,STUDENT into a table" in left[file]
+    assert marks(inbox.submitted) == {"Ada Lovelace": {"hers"}}
+    taken, left = inbox(course, {file: notebook("hers, again")}, groups={"Ada Lovelace_666": ["Ada Lovelace"]})
+    assert marks(inbox.submitted) == {"Ada Lovelace": {"hers, again"}} and not left
+
+
 def test_a_number_of_the_gradebook_decides_whatever_the_name(course, inbox):
     files = {
         canvas("Anybody", 666, 991, "x.ipynb"): notebook("Eve's"),
@@ -543,12 +554,12 @@ def entries(count: int) -> bytes:
     return packed.getvalue()
 
 
-def bomb() -> bytes:
-    """Less than a megabyte that is 190 megabytes unpacked."""
+def bomb(megabytes: int) -> bytes:
+    """Less than a megabyte that is ten times so many megabytes unpacked."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
         for n in range(10):
-            out.writestr(f"{n}.ipynb", b" " * (19 << 20))
+            out.writestr(f"{n}.ipynb", b" " * (megabytes << 20))
     return packed.getvalue()
 
 
@@ -571,7 +582,8 @@ def broken(kind: str) -> bytes:
 
 
 HEAVY = {
-    "a bomb": bomb,
+    "a bomb": lambda: bomb(19),
+    "a bomb of large files": lambda: bomb(21),
     "too many files": lambda: entries(1_001),
     "too deep": lambda: archive(**{"/".join("d" * 25) + "/numbers_chapter.ipynb": notebook()}),
     "archives in archives": lambda: archive(**{"a.zip": archive(**{"b.zip": archive(**{"x.ipynb": notebook()})})}),
