@@ -156,6 +156,7 @@ class attention_in_tiles(Mistake):
     ONLY_LAST = "only the last tile counts"
     LAST_DROPPED = "the last tile is dropped when it is not full"
     NOT_DIVIDED = "the division by the sum is missing"
+    ROOT_OF_VALUES = "the scores are divided by the root of d_v, the values' last size: d is that of the queries"
     ROOT_OF_TILE = "the result depends on the tile: it should be that of the full table, whatever the tiles"
     MAXIMUM_AT_0 = (
         "very low scores give NaN: no maximum is subtracted, or the running maximum begins at 0, or at another number "

@@ -465,14 +465,25 @@ def attention_in_tiles(function: Callable) -> None:
         m.attention_in_tiles.NOT_DIVIDED: 11.2,
     }
     wrong = {mistake: torch.tensor([[[value]]]) for mistake, value in numbers.items()}
+
+    def divided_by_root(size: int) -> Tensor:
+        return (queries @ keys.mT / size**0.5).softmax(-1) @ values
+
     for mistake, size in {
         m.query_key_weights.NOT_SCALED: 1,
         m.query_key_weights.DIVIDED_BY_D: 16,
         m.query_key_weights.ROOT_OF_KEYS: 3,
         m.attention_in_tiles.ROOT_OF_TILE: 2,
     }.items():
-        wrong[mistake] = (queries @ keys.mT / size**0.5).softmax(-1) @ values
+        wrong[mistake] = divided_by_root(size)
     right = torch.tensor([[[7.0]]])
+    if result.shape == right.shape and torch.allclose(result.double(), divided_by_root(1).double(), atol=1e-4):
+        # No root at all, or that of a size that is 1 here: copies tell.
+        copies = call(function, queries.repeat(5, 5, 1), keys.repeat(5, 1, 1), values.repeat(5, 1, 7), 2)
+        expect_tensor(copies, (5, 5, 7), None, "the output for copies of the example")
+        for mistake, size in {m.query_key_weights.ROOT_OF_QUERIES: 5, m.attention_in_tiles.ROOT_OF_VALUES: 7}.items():
+            alike = torch.allclose(copies.double(), divided_by_root(size).double().expand(5, 5, 7), atol=1e-4)
+            expect(not alike, mistake, "the output in tiles of 2", expected=7, got=f"{result.item():g}")
     expect_close(result, right, "the output in tiles of 2", given(wrong))
     for tile in (1, 3, 7):
         result = call(function, queries, keys, values, tile)
