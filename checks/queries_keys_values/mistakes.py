@@ -168,11 +168,12 @@ class attention_in_tiles(Mistake):
     )
     WHOLE_TENSOR = "one maximum serves all queries: each has a running maximum of its own"
     TABLE = "more scores are held at once than a tile has: multiply the queries with one slice of the keys at a time"
+    TILES_COUNTED = "`tile` is taken for the number of tiles: it is how many keys each has (`split`, not `chunk`)"
     KEPT = "something of each tile is kept for later: keep only the running maximum, sum and output"
     READ_TWICE = "the keys are read more than once: a maximum that runs along needs each tile one time only"
     FUSED = "the library's attention does the work: the tiles are to be your own"
 
 
-breaks(Rule.MEMORY, attention_in_tiles.TABLE, attention_in_tiles.KEPT)
+breaks(Rule.MEMORY, attention_in_tiles.TABLE, attention_in_tiles.TILES_COUNTED, attention_in_tiles.KEPT)
 breaks(Rule.EFFORT, attention_in_tiles.READ_TWICE)
 breaks(Rule.LARGE, query_key_weights.OVERFLOW)
