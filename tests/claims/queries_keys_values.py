@@ -187,7 +187,7 @@ CLAIMS = [
     ),
     Claim(
         "slope-reading",
-        "So with $\\sqrt d$ it grows from 15 to 118; as long at every width is the one with $d$",
+        "So with $\\sqrt d$ it grows from 15 to 118; it is with $d$ that its length stays the same",
         lambda out: (
             [round((o := at_the_matrix(out))["√d"][0][n]) for n in (0, -1)] == [15, 118]
             and max(o["d"][0]) < 1.05 * min(o["d"][0])
