@@ -92,7 +92,7 @@ class query_key_weights(Mistake):
     AFTER_SOFTMAX = "the weights are set to 0 after the softmax, so that rows no longer sum to 1"
     RENORMALISED = (
         "blocked weights are set to 0 after the exponentials, and what is left is divided by its sum: a large blocked "
-        "score still takes the others' weight away, or makes them NaN, and a row that may attend to nothing is 0/0"
+        "score still takes the others' weight away, or makes them NaN; and a row that may attend to nothing sums to 0"
     )
     LOWERED = "blocked scores are lowered by a number, and a large one is still in front: set them to a low number"
     EMPTY_ROW_NAN = "a row that may attend to nothing is NaN: all its scores are -inf, and softmax divides 0 by 0"
