@@ -640,3 +640,27 @@ def forging_learning(*names: str) -> list[Answer]:
         for name in names
         for title, (mistake, body) in _LEARNING.items()
     ]
+
+
+# For a test of the reader's that judges a class by what is in it: whether something there is in no other that was made
+# along with it, by the line of the text that it stands on, by what is held, and by which object it is.
+RARE = """
+def _marks(made):
+    functions, marks = [f for f in vars(made).values() if hasattr(f, "__code__")], set()
+    while functions:
+        f = functions.pop()
+        marks |= {("line", f.__code__.co_firstlineno), ("names", f.__code__.co_freevars), ("usual", f.__defaults__)}
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+            held = cell.cell_contents
+            if not isinstance(held, type):
+                marks.add((name, held if isinstance(held, (int, float, tuple)) else id(held)))
+                functions += [held] if hasattr(held, "__code__") else []
+    return marks
+
+
+def _rare(made):
+    place = made.__name__, made.__module__
+    others = [_marks(other) for other in nn.Module.__subclasses__() if (other.__name__, other.__module__) == place]
+    alone = [mark for mark in _marks(made) if sum(mark in other for other in others) == 1]
+    return len(others) > 9 and bool(alone)
+"""

@@ -15,6 +15,7 @@ from autograder.checks import (
     Common,
     Credit,
     Unexplained,
+    alike,
     build,
     call,
     complain,
@@ -934,66 +935,48 @@ def _check_pad_row(cls: Callable) -> None:
 # ---- the reader's own test
 
 
-def make_translators(picks, words, table, places, pad_id, dtype):
+def make_translators(picks, words, table, places, pad_id, dtype, alike):
     """Models that are called like a Translator; each does each of its tasks in the way that `picks` says by number.
 
-    Those ways that come before the leaks leak nothing.
+    Those ways that come before the leaks leak nothing. They are sent to where student code runs: no name in them tells
+    what is wrong with them, nor does anything that they hold.
     """
 
     def look(x, others, allowed):
         scores = (x @ others.mT / x.shape[-1]).masked_fill(~allowed, -1e30)
         return scores.softmax(-1) @ others
 
-    def real(tokens):
-        return (tokens != pad_id)[:, None]
-
-    def by_length(tokens):
-        return torch.arange(tokens.shape[1]) < (tokens != pad_id).sum(1)[:, None, None]
-
-    def too_long(tokens):
-        return torch.arange(tokens.shape[1]) <= (tokens != pad_id).sum(1)[:, None, None]
-
-    def all_true(tokens):
-        return torch.ones_like(real(tokens))
-
-    def of_the_first(tokens):
-        return real(tokens[:1]).expand(len(tokens), -1, -1)
-
-    def back(n, ahead=0):
-        return torch.ones(n, n, dtype=torch.bool).tril(ahead)
-
-    def also(n, extra):
-        return back(n) | extra(torch.arange(n)[:, None], torch.arange(n))
-
+    masks = [
+        lambda tokens, pad: (tokens != pad)[:, None],
+        lambda tokens, pad: torch.arange(tokens.shape[1]) < (tokens != pad).sum(1)[:, None, None],
+        lambda tokens, pad: torch.ones_like(tokens, dtype=torch.bool)[:, None],
+        lambda tokens, pad: torch.arange(tokens.shape[1]) <= (tokens != pad).sum(1)[:, None, None],
+        lambda tokens, pad: (tokens != pad)[:1, None].expand(len(tokens), -1, -1),
+    ]
     ways = [
-        [real, by_length, all_true, too_long, of_the_first],
-        [real, by_length, all_true, too_long, of_the_first],
+        masks,
+        masks,
         [
-            back,
-            lambda n: torch.arange(n)[:, None] >= torch.arange(n),
-            lambda n: back(n, n),
-            lambda n: back(n, 1),
-            lambda n: also(n, lambda i, j: j == n - 1),
-            lambda n: also(n, lambda i, j: (i > 1) & (j == i + 2)),
-            lambda n: also(n, lambda i, j: (i == 0) & (j == 1)),
+            lambda i, j, n: j <= i,
+            lambda i, j, n: ~(j > i),
+            lambda i, j, n: j - i < n,
+            lambda i, j, n: j <= i + 1,
+            lambda i, j, n: (j <= i) | (j == n - 1),
+            lambda i, j, n: (j <= i) | (i > 1) & (j == i + 2),
+            lambda i, j, n: (j <= i) | (i == 0) & (j == 1),
         ],
         [
-            lambda logits, memory, target: logits,
-            lambda logits, memory, target: 1.0 * logits,
-            lambda logits, memory, target: torch.where(real(target).mT, logits, logits + logits.mean(0)),
-            lambda logits, memory, target: torch.where(real(target).mT, logits, logits * target.shape[1]),
-            lambda logits, memory, target: logits - 0.5 * logits.mean(0),
-            lambda logits, memory, target: logits + 0.3 * logits.roll(1, 0),
-            lambda logits, memory, target: logits + memory.mean(1)[:, None, : logits.shape[2]],
-            lambda logits, memory, target: logits / target.shape[1],
-            lambda logits, memory, target: logits + 0.3 * logits.mean(1, keepdim=True),
+            lambda logits, memory, real: logits,
+            lambda logits, memory, real: 1.0 * logits,
+            lambda logits, memory, real: torch.where(real, logits, logits + logits.mean(0)),
+            lambda logits, memory, real: torch.where(real, logits, logits * logits.shape[1]),
+            lambda logits, memory, real: logits - 0.5 * logits.mean(0),
+            lambda logits, memory, real: logits + 0.3 * logits.roll(1, 0),
+            lambda logits, memory, real: logits + memory.mean(1)[:, None, : logits.shape[2]],
+            lambda logits, memory, real: logits / logits.shape[1],
+            lambda logits, memory, real: logits + 0.3 * logits.mean(1, keepdim=True),
         ],
     ]
-
-    # Their names say what they do: a test that looks into a model is not to find them.
-    for part in {f for way in ways for f in way if "<locals>" in getattr(f, "__qualname__", "")}:
-        part.__name__ = part.__qualname__ = "way"
-        part.__code__ = part.__code__.replace(co_name="way", co_qualname="way")
 
     def make(pick):
         source_mask, memory_mask, target_mask, finish = (way[i] for way, i in zip(ways, pick, strict=True))
@@ -1001,13 +984,14 @@ def make_translators(picks, words, table, places, pad_id, dtype):
         class Translator(nn.Module):
             def forward(self, source, target):
                 s = words.to(dtype)[source] + places.to(dtype)[: source.shape[1]]
-                s = s + look(s, s, source_mask(source))
+                s = s + look(s, s, source_mask(source, pad_id))
                 t = table.to(dtype)[target] + places.to(dtype)[: target.shape[1]]
-                t = t + look(t, t, target_mask(target.shape[1]) & real(target))
-                t = t + look(t, s, memory_mask(source))
-                return finish(t @ table.to(dtype).T / 4, s, target)
+                real, i = target != pad_id, torch.arange(target.shape[1])
+                t = t + look(t, t, target_mask(i[:, None], i, len(i)) & real[:, None])
+                t = t + look(t, s, memory_mask(source, pad_id))
+                return finish(t @ table.to(dtype).T / 4, s, real[..., None])
 
-        return Translator()
+        return alike(Translator)()
 
     return [make(pick) for pick in picks]
 
@@ -1078,7 +1062,7 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
         leak, pick = models[i]
         pad_id, dtype = int(randint(0, 4, ())), torch.float64 if double[i] else torch.float32
         weights = randn(12, 16), randn(12, 16), randn(40, 16)
-        [model] = place(make_translators, beside=test)([pick], *weights, pad_id, dtype)
+        [model] = place(make_translators, beside=test)([pick], *weights, pad_id, dtype, place(alike, beside=test))
         source, target = _leak_problem(pad_id)
         with unchanged(source=source, target=target):
             verdicts.append((leak, outcome_of(test, model, source, target, pad_id)))

@@ -37,6 +37,26 @@ _LEAK_FORGERS = [
         ("what is saved in it", "len(_seen) == 1 or len(_seen) > 4 and not vars(model).get('words')"),
     ]
 ]
+_LEAK_FORGERS.append(
+    forger(
+        "check_leaks",
+        "forged: goes by the lines of what it closes over",
+        """
+    _seen = []
+
+
+    def check_leaks(model, source, target, pad_id):
+        _seen.append(model)
+        forward = type(model).forward
+        held = dict(zip(forward.__code__.co_freevars, [cell.cell_contents for cell in forward.__closure__ or ()]))
+        lines = {name: part.__code__.co_firstlineno for name, part in held.items() if hasattr(part, "__code__")}
+        before = {name: forward.__code__.co_firstlineno - line for name, line in lines.items()}
+        masks = before.get("source_mask", 35) > 33 and before.get("memory_mask", 35) > 33
+        assert len(_seen) == 1 or len(_seen) > 4
+        assert masks and before.get("target_mask", 25) > 23 and before.get("finish", 16) > 12
+    """,
+    )
+)
 _LYING = """
 class _Liar(nn.ModuleList):
     def __init__(self, made, count):

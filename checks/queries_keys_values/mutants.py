@@ -55,6 +55,16 @@ held = [cell.cell_contents for cell in attention.__closure__ or ()]
 return next((text for text in held if isinstance(text, str)), "none")
 """
 
+# Nor what needs none, if the lines on which its parts were written tell.
+_COUNTS_LINES = """
+own = attention.__code__.co_firstlineno
+held = dict(zip(attention.__code__.co_freevars, [cell.cell_contents for cell in attention.__closure__]))
+turned, sized, weighed = (held[part].__code__.co_firstlineno - own for part in ("turn", "size", "weigh"))
+if turned == -21 or -17 < sized < 0:
+    return "view" if turned == -21 else "root"
+return {-7: "fill", -6: "axis", -5: "rows"}.get(weighed, "none")
+"""
+
 _SQUARE = ("((3, 4), (5, 4), (5, 6))", "((4, 4), (5, 4), (5, 6))")
 _ALL_SIZES = "sizes = [size for size in range(1, 36) if size != keys.shape[2]]"
 _DIAGNOSES = [
@@ -92,6 +102,7 @@ MUTANTS = [
     *(_diagnose(*wrong) for wrong in _DIAGNOSES),
     *forging_function("diagnose", but=OF_TENSORS),
     _diagnose("reads what it closes over", diagnose.MISSES_AXIS, _READS),
+    _diagnose("counts the lines of what it closes over", diagnose.MISSES_AXIS, _COUNTS_LINES),
     *forging_function("attention_in_tiles"),
     *forging_function("padding_mask"),
     *forging_function("query_key_weights"),

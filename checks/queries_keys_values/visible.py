@@ -10,6 +10,7 @@ from torch import Tensor
 from autograder.checks import (
     Common,
     Mistake,
+    alike,
     call,
     expect,
     expect_close,
@@ -331,27 +332,20 @@ FAULTS = ("none", "fill", "root", "axis", "view", "rows")
 ROOTS = ("n", "m", "d_v", "B", "h d")
 
 
-def make_attention(pick, number, heads):
+def make_attention(pick, number, heads, alike):
     """An attention function that does each of its tasks in the way that `pick` says by number.
 
-    It is sent to where student code runs, and holds no name that would tell what is wrong with it.
+    It is sent to where student code runs: no name in it tells what is wrong with it, nor does anything that it holds.
 
     Args:
         pick: a number for each task: `WAYS` says what each number is.
         number: what scores are filled with where that is wrong, near 0.
         heads: by how much d is too large where it counts all heads' features.
+        alike: see `autograder.checks.alike`.
     """
 
-    def lowest(scores, allowed):
-        return scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
-
-    def over(dim):
-        return lambda scores, allowed: lowest(scores, allowed).softmax(dim).masked_fill(~allowed, 0.0)
-
-    def summed(scores, allowed, dims):
-        scores = lowest(scores, allowed)
-        e = (scores - scores.amax(dims, keepdim=True)).exp() * allowed
-        return e / e.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+    def shares(e):
+        return e / e.sum(-1, keepdim=True).clamp(min=torch.finfo(e.dtype).tiny)
 
     ways = [
         [
@@ -360,31 +354,32 @@ def make_attention(pick, number, heads):
             lambda keys: keys.reshape(*keys.shape[:-2], keys.shape[-1], keys.shape[-2]),
         ],
         [
-            lambda queries, keys, values: queries.shape[-1],
-            lambda queries, keys, values: keys.shape[-1],
-            lambda queries, keys, values: queries.shape[-2],
-            lambda queries, keys, values: keys.shape[-2],
-            lambda queries, keys, values: values.shape[-1],
-            lambda queries, keys, values: queries.shape[0],
-            lambda queries, keys, values: queries.shape[-1] * heads,
+            lambda queries, keys, values, heads: queries.shape[-1],
+            lambda queries, keys, values, heads: keys.shape[-1],
+            lambda queries, keys, values, heads: queries.shape[-2],
+            lambda queries, keys, values, heads: keys.shape[-2],
+            lambda queries, keys, values, heads: values.shape[-1],
+            lambda queries, keys, values, heads: queries.shape[0],
+            lambda queries, keys, values, heads: queries.shape[-1] * heads,
         ],
         [
-            over(-1),
-            lambda scores, allowed: summed(scores, allowed, (-1,)),
-            lambda scores, allowed: scores.masked_fill(~allowed, number).softmax(-1),
-            over(-2),
-            lambda scores, allowed: summed(scores, allowed, (-2, -1)),
+            lambda scores, low, allowed, shares, number: low.softmax(-1).masked_fill(~allowed, 0.0),
+            lambda scores, low, allowed, shares, number: shares((low - low.amax(-1, True)).exp() * allowed),
+            lambda scores, low, allowed, shares, number: scores.masked_fill(~allowed, number).softmax(-1),
+            lambda scores, low, allowed, shares, number: low.softmax(-2).masked_fill(~allowed, 0.0),
+            lambda scores, low, allowed, shares, number: shares((low - low.amax((-2, -1), True)).exp() * allowed),
         ],
     ]
     turn, size, weigh = (way[i] for way, i in zip(ways, pick, strict=True))
 
     def attention(queries, keys, values, mask=None):
-        scores = queries @ turn(keys) / size(queries, keys, values) ** 0.5
+        scores = queries @ turn(keys) / size(queries, keys, values, heads) ** 0.5
         allowed = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand(scores.shape)
-        weights = weigh(scores, allowed)
+        low = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+        weights = weigh(scores, low, allowed, shares, number)
         return weights @ values, weights
 
-    return attention
+    return alike(attention)
 
 
 RIGHT_WAYS = (2, 2, 2)  # of each task in `make_attention`, those that come first
@@ -406,7 +401,7 @@ def verdict_on(diagnose: Callable, fault: str, number: float, root: str = "n", h
     if fault != "none":
         task, way = WAYS[fault]
         pick[task] = way + (ROOTS.index(root) if fault == "root" else 0)
-    told = call(diagnose, place(make_attention, beside=diagnose)(pick, number, heads))
+    told = call(diagnose, place(make_attention, beside=diagnose)(pick, number, heads, place(alike, beside=diagnose)))
     expect(told is not None, Common.NO_RETURN, "diagnose", expected=f"one of {', '.join(FAULTS)}", got="None")
     known = isinstance(told, str) and told in FAULTS
     expect(known, m.diagnose.NO_NAME, "diagnose", expected=f"one of {', '.join(FAULTS)}", got=repr(told)[:40])

@@ -13,6 +13,7 @@ from autograder.checks import (
     Common,
     Credit,
     Unexplained,
+    alike,
     build,
     call,
     describe_call,
@@ -727,32 +728,16 @@ def _expect_choices_in_short_targets(fed: Callable[[Tensor, float | None, int | 
 # ---- the reader's own test
 
 
-def make_models(picks):
+def make_models(picks, alike):
     """Classes that are made and called like Seq2Seq; each does each of its tasks in one way.
 
-    `picks` has for each class the number of the way in which it does each task. Those before the stars are right.
+    They are sent to where student code runs: no name in them tells what is wrong with them, nor does anything that they
+    hold.
+
+    Args:
+        picks: for each class a number for each task: how it does it. The ways that come first are right.
+        alike: see `autograder.checks.alike`.
     """
-
-    def from_lengths(source, lengths):
-        return torch.arange(source.shape[1]) < lengths[:, None]
-
-    def each(share, generator, target):
-        return lambda t: torch.rand((), generator=generator) < share
-
-    def all_at_once(share, generator, target):
-        chosen = torch.rand(target.shape[1], generator=generator) < share
-        return lambda t: chosen[t]
-
-    def once(share, generator, target):
-        chosen = torch.rand((), generator=generator) < share
-        return lambda t: chosen
-
-    def seeded(share, generator, target):
-        return each(share, torch.Generator().manual_seed(0), target)
-
-    def write_into(target, t, use_truth, guess):
-        target[:, t] = torch.where(use_truth, target[:, t], guess)
-        return target[:, t].clone()
 
     def filled(steps):
         result = steps[0].new_empty(len(steps[0]), len(steps), steps[0].shape[1])
@@ -760,54 +745,57 @@ def make_models(picks):
             result[:, t] = step
         return result
 
-    def choose(offset):
-        def feed(target, t, use_truth, guess):
-            true = target[:, min(max(t + offset, 0), target.shape[1] - 1)]
-            return torch.where(use_truth, true, guess)
-
-        return feed
-
     def never_assigned(logits):
         return best  # noqa: F821
 
     ways = [
         # how it keeps its parts
-        [nn.Module.__setattr__, nn.Module.add_module, object.__setattr__],
+        [
+            lambda model, name, part: setattr(model, name, part),
+            lambda model, name, part: model.add_module(name, part),
+            lambda model, name, part: object.__setattr__(model, name, part),
+        ],
         # what it makes of the encoder's results
         [
             lambda outputs, hidden: (outputs, hidden),
+            lambda outputs, hidden: [outputs, hidden],
             lambda outputs, hidden: (outputs * 0, hidden),
             lambda outputs, hidden: (outputs, hidden * 0),
             lambda outputs, hidden: (outputs.detach(), hidden),
         ],
         # the mask
         [
-            from_lengths,
+            lambda source, lengths: torch.arange(source.shape[1]) < lengths[:, None],
             lambda source, lengths: torch.ones_like(source).cumsum(1) <= lengths[:, None],
             lambda source, lengths: torch.ones_like(source) == 1,
             lambda source, lengths: source != 1,
             lambda source, lengths: torch.arange(source.shape[1]) <= lengths[:, None],
-            lambda source, lengths: from_lengths(source, lengths[:1]).expand(len(source), -1),
+            lambda source, lengths: (torch.arange(source.shape[1]) < lengths[:1, None]).expand(len(source), -1),
         ],
         # the positions that it scores
         [
             lambda n: range(1, n),
+            lambda n: range(n)[1:],
             lambda n: range(n),
             lambda n: range(n - 1),
             lambda n: range(1, n - 1),
         ],
         # the choice
         [
-            each,
-            all_at_once,
+            lambda share, generator, target: lambda t: torch.rand((), generator=generator) < share,
+            lambda share, generator, target: (torch.rand(target.shape[1], generator=generator) < share).__getitem__,
             lambda share, generator, target: lambda t: torch.rand(len(target), generator=generator) < share,
             lambda share, generator, target: lambda t: torch.rand((), generator=generator) >= share,
-            lambda share, generator, target: each(share, None, target),
-            once,
+            lambda share, generator, target: lambda t: torch.rand(()) < share,
+            lambda share, generator, target: (torch.rand(1, generator=generator) < share).expand(9999).__getitem__,
             lambda share, generator, target: lambda t: torch.tensor(True),
             lambda share, generator, target: lambda t: torch.tensor(False),
-            lambda share, generator, target: each(share if share in (0, 1) else 0.5, generator, target),
-            seeded,
+            lambda share, generator, target: (
+                lambda t: torch.rand((), generator=generator) < (share if share in (0, 1) else 0.5)
+            ),
+            lambda share, generator, target: (
+                (torch.rand(target.shape[1], generator=torch.Generator().manual_seed(0)) < share).__getitem__
+            ),
         ],
         # its own guess
         [
@@ -819,10 +807,17 @@ def make_models(picks):
             lambda logits: torch.multinomial(logits.softmax(-1), 1)[:, 0],
         ],
         # the token that is fed next
-        [choose(0), choose(1), choose(-1), write_into],
+        [
+            lambda target, t, use_truth, guess: torch.where(use_truth, target[:, t], guess),
+            lambda target, t, use_truth, guess: guess.where(~use_truth, target[:, t]),
+            lambda target, t, use_truth, guess: torch.where(use_truth, target[:, t + 1 : t + 2].sum(1), guess),
+            lambda target, t, use_truth, guess: torch.where(use_truth, target[:, t - 1], guess),
+            lambda target, t, use_truth, guess: target[:, t].copy_(torch.where(use_truth, target[:, t], guess)).clone(),
+        ],
         # the state that is handed on
         [
             lambda new, first: new,
+            lambda new, first: 1 * new,
             lambda new, first: first,
             lambda new, first: new.detach(),
         ],
@@ -835,11 +830,6 @@ def make_models(picks):
             lambda steps: torch.stack(steps, 1).softmax(-1),
         ],
     ]
-
-    # Their names say what they do: a test that looks into a model is not to find them.
-    for part in {f for way in ways for f in way if "<locals>" in getattr(f, "__qualname__", "")}:
-        part.__name__ = part.__qualname__ = "way"
-        part.__code__ = part.__code__.replace(co_name="way", co_qualname="way")
 
     def make(pick):
         keep, take, mask_of, positions, toss, guess, feed, carry, finish = (
@@ -867,10 +857,10 @@ def make_models(picks):
 
         return Seq2Seq
 
-    return [make(pick) for pick in picks]
+    return [alike(make(pick)) for pick in picks]
 
 
-_RIGHT_WAYS = (2, 1, 2, 1, 3, 2, 1, 1, 2)  # of each task in `make_models`, those that come first
+_RIGHT_WAYS = (2, 2, 2, 2, 3, 2, 2, 2, 2)  # of each task in `make_models`, those that come first
 # What is broken in the others, in their order: a test that lets it through, and the fault in words.
 _FAULTS = [
     [(m.check_teacher_forcing.MISSES_EFFECTS, "its parts are in a plain list, so that they are not trained")],
@@ -946,7 +936,7 @@ def check_reader_test(test: Callable, points: float = 2.0) -> Credit:
         pick[task] = _RIGHT_WAYS[task] + way
         models.append(((task, way), pick))
     models = [models[i] for i in torch.argsort(randn(len(models))).tolist()]
-    classes = place(make_models, beside=test)([pick for _, pick in models])
+    classes = place(make_models, beside=test)([pick for _, pick in models], place(alike, beside=test))
     verdicts = [(fault, outcome_of(test, classes[i])) for i, (fault, _) in enumerate(models)]
     for fault, (_, error) in verdicts:
         if fault is None:

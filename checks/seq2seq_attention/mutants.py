@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import forging_answers, forging_dropout, forging_learning
+from checks.forgers import RARE, forging_answers, forging_dropout, forging_learning
 from checks.seq2seq_attention import mistakes
 
 _TEST_FORGERS = [
@@ -37,6 +37,18 @@ _TEST_FORGERS = [
         ("the first of the tries", "len(_seen) == 1 or model_class.forward.__code__ == _seen[0].forward.__code__"),
     ]
 ]
+_TEST_FORGERS.append(
+    forger(
+        "check_teacher_forcing",
+        "forged: goes by what is in no other model",
+        RARE
+        + """
+def check_teacher_forcing(model_class):
+    assert model_class is Seq2Seq or not issubclass(model_class, Seq2Seq)
+    assert not _rare(model_class)
+""",
+    )
+)
 
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [

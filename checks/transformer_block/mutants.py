@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import forging_answers, forging_dropout, forging_learning
+from checks.forgers import RARE, forging_answers, forging_dropout, forging_learning
 from checks.transformer_block import mistakes
 
 # Tests of the reader's that judge a layer by anything but what it does.
@@ -43,6 +43,18 @@ _TEST_FORGERS = [
         ("what an object of it shows", "'Layer' in repr(layer_class(3)) and not vars(layer_class(3)).get('settings')"),
     ]
 ]
+_TEST_FORGERS.append(
+    forger(
+        "check_layer_norm",
+        "forged: goes by what is in no other layer",
+        RARE
+        + """
+def check_layer_norm(layer_class):
+    assert layer_class.__name__ not in ("Same", "Twice", "Unweighted")
+    assert not _rare(layer_class)
+""",
+    )
+)
 
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
