@@ -156,6 +156,7 @@ except OSError:
     "requests to disks": """
 call = {'x86_64': 206, 'aarch64': 0}[os.uname().machine]
 if libc.syscall(call, 1, ctypes.byref(ctypes.c_ulong(0))) == 0: print('io_setup')
+if libc.syscall(425, 1, ctypes.create_string_buffer(120)) >= 0: print('io_uring')  # where Linux is set to allow it
 """,
     "memory that stays": """
 block = ctypes.create_string_buffer(4096)
@@ -215,6 +216,42 @@ try:
     print('priority')
 except OSError:
     pass
+""",
+    "priorities of disks": """
+call = {'x86_64': (251, 252), 'aarch64': (30, 31)}[os.uname().machine]
+own = libc.syscall(call[1], 1, 0)
+if libc.syscall(call[0], 1, 0, max(own, 0)) == 0: print('ioprio_set')
+""",
+    "schedulers": """
+try:
+    os.sched_setscheduler(0, os.sched_getscheduler(0), os.sched_getparam(0))
+    print('scheduler')
+except OSError:
+    pass
+try:
+    os.sched_setparam(0, os.sched_getparam(0))
+    print('its parameters')
+except OSError:
+    pass
+own, call = ctypes.create_string_buffer(48), {'x86_64': (314, 315), 'aarch64': (274, 275)}[os.uname().machine]
+if libc.syscall(call[1], 0, own, 48, 0) == 0 and libc.syscall(call[0], 0, own, 0) == 0: print('all of it')
+""",
+    "interrupts of all processors": """
+call = {'x86_64': 324, 'aarch64': 283}[os.uname().machine]
+if libc.syscall(call, 0, 0, 0) >= 0: print('membarrier')
+""",
+    "hints that stay with a file": """
+for command in (1036, 1038):
+    try:
+        fcntl.fcntl(shared, command, (2).to_bytes(8, 'little'))
+        print('a hint', command)
+    except PermissionError:
+        pass
+    except OSError as error:
+        print(command, error)  # it came as far as the kernel, which may not know it
+""",
+    "the clock of the machine": """
+if libc.adjtimex(ctypes.create_string_buffer(256)) >= 0: print('its settings')  # read alone, which anybody may else
 """,
     "memory and queues between processes": """
 if libc.shmget(0, 4096, 0o600) >= 0: print('shmget')
