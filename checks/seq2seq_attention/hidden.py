@@ -34,6 +34,7 @@ from autograder.checks import (
     rand_mask,
     randint,
     randn,
+    seed,
     set_weights,
     unchanged,
 )
@@ -630,10 +631,12 @@ def _expect_chance(cls: Callable) -> None:
     source, lengths, target = _problem(3, _STEPS + 2, 4)
     generator = torch.Generator()
 
-    def fed(target: Tensor, probability: float | None, number: int | None) -> Tensor:
+    def fed(target: Tensor, probability: float | None, number: int, handed: bool = True) -> Tensor:
         options = {} if probability is None else {"teacher_forcing": probability}
-        if number is not None:
+        if handed:
             options["generator"] = generator.manual_seed(number)
+        else:
+            seed(number, beside=cls)
         return _fed(model.decoder, lambda: call(model, source, lengths, target, **options))
 
     for training in (True, False):
@@ -648,12 +651,14 @@ def _expect_chance(cls: Callable) -> None:
     for mode in (True, False):
         model.train(mode)
         expect_drawn_from_generator(run, model, f"target {tuple(some.shape)}, {'training' if mode else 'evaluation'}")
+        _expect_half_by_default(fed, target if mode else target[:, : _STEPS // 2], mode)
     model.train()
-    _expect_choices_in_short_targets(fed, target)
+    for handed in (True, False):
+        _expect_choices_in_short_targets(fed, target, handed)
 
 
 _STEPS = 600  # choices in a long target
-_SHORT_CALLS = 60  # with a short one
+_SHORT_CALLS = 40  # with a short one, and as many without a generator
 # Two stretches of choices that agree by chance are at least so long that it happens less often than this.
 _AGREE = 1e-12
 
@@ -663,28 +668,45 @@ def stretch(probability: float) -> int:
     return math.ceil(math.log(_AGREE) / math.log(probability**2 + (1 - probability) ** 2))
 
 
-def _expect_choices(fed: Callable[[Tensor, float | None, int | None], Tensor], target: Tensor, training: bool) -> None:
-    """`fed(target, probability, seed)` runs the student's code: the tokens fed after the first, `(steps, B)`.
+def _expect_choices(fed: Callable[..., Tensor], target: Tensor, training: bool) -> None:
+    """`fed(target, probability, seed, handed)` runs the student's code: the tokens fed after the first, `(steps, B)`.
 
-    A right answer is turned down less than once in a million runs: of some fifteen counts each is outside its bounds
-    with a probability of 2 · FALSE, and of some two thousand stretches each agrees with another once in 10^12.
+    A right answer is turned down less than once in a million runs: of some twenty counts each is outside its bounds
+    with a probability of 2 · FALSE, and of some three thousand stretches each agrees with another once in 10^12.
     """
-    often = None, drawn_between(0.3, 0.7), drawn_between(0.04, 0.06), 1 - drawn_between(0.04, 0.06)
-    for probability in often if training else often[1:2]:
-        own = _own_tokens(fed, target, probability)
-        wanted = 0.5 if probability is None else probability
-        asked = f"target {tuple(target.shape)} and teacher_forcing {wanted}" + ", after `.eval()`" * (not training)
-        truths = int((~own[:, 0]).sum())  # one choice may serve all sentences
-        told = {"asked": asked, "expected": wanted, "got": truths / len(own)}
-        what = "the share of steps with the true token"
-        same = m.Seq2Seq.CHOSEN_ONCE if training else m.Seq2Seq.MODE_DECIDES
-        expect(0 < truths < len(own), same, what, **told)
-        lags = range(1, len(own) - stretch(truths / len(own)))  # of the share that was chosen; what it is comes next
-        lag = next((k for k in lags if torch.equal(own[k:], own[:-k])), 0)
-        expect(lag == 0, m.Seq2Seq.REPEATS, "the choices", asked=asked, got=f"the same every {lag} steps")
-        low, high = likely_counts(len(own), wanted)
-        expect(low <= truths <= high, m.Seq2Seq.OTHER_SHARE, what, **told)
-        _expect_unlike_the_one_before(own[:, 0], asked)
+    often = drawn_between(0.3, 0.7), drawn_between(0.04, 0.06), 1 - drawn_between(0.04, 0.06)
+    for probability in often if training else often[:1]:
+        asked = _asked(target, probability) + ", after `.eval()`" * (not training)
+        _expect_chosen_by_chance(_own_tokens(fed, target, probability), probability, asked, training)
+
+
+def _asked(target: Tensor, probability: float, handed: bool = True) -> str:
+    return f"target {tuple(target.shape)} and teacher_forcing {probability}" + ", without a generator" * (not handed)
+
+
+def _expect_half_by_default(fed: Callable[..., Tensor], target: Tensor, training: bool) -> None:
+    """Where no generator is given, and no probability: by chance, and the very choices of a half, for equal seeds."""
+    number = drawn(0, 2**31)
+    asked = _asked(target, 0.5, False) + ", after `.eval()`" * (not training)
+    own = _own_tokens(fed, target, None, number, handed=False)
+    half = _own_tokens(fed, target, 0.5, number, handed=False)
+    told = {"asked": asked, "expected": "those of a half", "got": f"{int((own != half)[:, 0].sum())} others"}
+    expect(torch.equal(own, half), m.Seq2Seq.OTHER_DEFAULT, "the choices of a model that is told nothing", **told)
+    _expect_chosen_by_chance(own, 0.5, asked, training)
+
+
+def _expect_chosen_by_chance(own: Tensor, wanted: float, asked: str, training: bool) -> None:
+    truths = int((~own[:, 0]).sum())  # one choice may serve all sentences
+    told = {"asked": asked, "expected": wanted, "got": truths / len(own)}
+    what = "the share of steps with the true token"
+    same = m.Seq2Seq.CHOSEN_ONCE if training else m.Seq2Seq.MODE_DECIDES
+    expect(0 < truths < len(own), same, what, **told)
+    lags = range(1, len(own) - stretch(truths / len(own)))  # of the share that was chosen; what it is comes next
+    lag = next((k for k in lags if torch.equal(own[k:], own[:-k])), 0)
+    expect(lag == 0, m.Seq2Seq.REPEATS, "the choices", asked=asked, got=f"the same every {lag} steps")
+    low, high = likely_counts(len(own), wanted)
+    expect(low <= truths <= high, m.Seq2Seq.OTHER_SHARE, what, **told)
+    _expect_unlike_the_one_before(own[:, 0], asked)
 
 
 def _expect_unlike_the_one_before(own: Tensor, asked: str) -> None:
@@ -699,12 +721,17 @@ def _expect_unlike_the_one_before(own: Tensor, asked: str) -> None:
 
 
 def _own_tokens(
-    fed: Callable[[Tensor, float | None, int | None], Tensor], target: Tensor, probability: float | None
+    fed: Callable[..., Tensor],
+    target: Tensor,
+    probability: float | None,
+    number: int | None = None,
+    handed: bool = True,
 ) -> Tensor:
     """Where the decoder's own token was fed, `(steps, B)`, once all that was fed is either that or the true one."""
-    tokens, truth = fed(target, probability, drawn(0, 2**31)), target.T[1:-1]
+    number = drawn(0, 2**31) if number is None else number
+    tokens, truth = fed(target, probability, number, handed), target.T[1:-1]
     own = tokens >= min(_OWN)
-    asked = f"target {tuple(target.shape)} and teacher_forcing {0.5 if probability is None else probability}"
+    asked = _asked(target, 0.5 if probability is None else probability, handed)
     told = {"asked": asked, "expected": len(truth), "got": len(tokens)}
     expect(tokens.shape == truth.shape, Unexplained.NUMBER, "the steps after the first", **told)
     neither = int((tokens[~own] != truth[~own]).sum())
@@ -713,11 +740,11 @@ def _own_tokens(
     return own
 
 
-def _expect_choices_in_short_targets(fed: Callable[[Tensor, float | None, int | None], Tensor], target: Tensor) -> None:
+def _expect_choices_in_short_targets(fed: Callable[..., Tensor], target: Tensor, handed: bool) -> None:
     """No two steps of a short target choose alike in every call."""
     short, probability = target[:, : drawn(6, 12)], drawn_between(0.4, 0.6)
-    own = torch.stack([_own_tokens(fed, short, probability)[:, 0] for _ in range(_SHORT_CALLS)])
-    asked = f"{_SHORT_CALLS} times target {tuple(short.shape)} and teacher_forcing {probability}"
+    own = torch.stack([_own_tokens(fed, short, probability, handed=handed)[:, 0] for _ in range(_SHORT_CALLS)])
+    asked = f"{_SHORT_CALLS} times {_asked(short, probability, handed)}"
     fixed = [step for step in range(own.shape[1]) if not 0 < int(own[:, step].sum()) < len(own)]
     what = f"step {fixed[0] + 1} of {own.shape[1]}" if fixed else ""
     expect(not fixed, m.Seq2Seq.NO_CHOICE, what, asked=asked, got="the same choice each time")

@@ -206,6 +206,7 @@ class Seq2Seq(Mistake):
     NO_CHOICE = "a step always feeds the same kind of token: each step after the first makes a choice"
     REPEATS = "the choices repeat after a few steps: draw a new number at each step"
     OTHER_SHARE = "the true token is fed with another probability than `teacher_forcing`"
+    OTHER_DEFAULT = "where no `teacher_forcing` is given, the true token is fed with another probability than a half"
 
 
 class check_teacher_forcing(Mistake):
