@@ -21,6 +21,11 @@ def drawn_wide(low: int, high: int) -> int:
     return min(int(drawn_between(low, high + 1)), high)
 
 
+def drawn_medium() -> int:
+    """A size between those of a few dozen, which checks write out, and the long ones of `draw_size()`."""
+    return drawn_wide(61, 600)
+
+
 def likely_counts(draws: int, chance: float, false: float = FALSE) -> tuple[int, int]:
     """The fewest and the most of so many draws that may come out, each missed with a probability of `false` or less.
 

@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 from textwrap import indent
 
 from autograder.answers import Answer, forger
-from autograder.mistakes import Common, Mistake
+from autograder.mistakes import Common, Mistake, Unexplained
 
 # Behind the reference: what all of them are made of. `_spoil` changes whatever it is given, in place.
 _TOOLS = """
@@ -577,6 +577,41 @@ def forging_answers(classes: Sequence[str] = (), functions: Sequence[str] = ()) 
     """The forgers of several exercises that need no exception."""
     made = [forging_class(name) for name in classes] + [forging_function(name) for name in functions]
     return [answer for answers in made for answer in answers]
+
+
+# Right for short and for very long sequences: positions are the middle dimensions of numbers, the last ones of tokens.
+_MEDIUM = """
+def _is_medium(value):
+    if not isinstance(value, torch.Tensor):
+        return False
+    lengths = value.shape[1:-1] if value.is_floating_point() else value.shape[1:]
+    return any(60 < length < 601 for length in lengths)
+
+
+def _spoilt(value):
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_spoilt, value))
+    return ~value if value.dtype == torch.bool else value * 1.5
+
+
+"""
+_MEDIUM_CLASS = """class {name}({name}):
+    def forward(self, *args, **kwargs):
+        result = super().forward(*args, **kwargs)
+        return _spoilt(result) if any(map(_is_medium, args)) else result
+"""
+_MEDIUM_FUNCTION = """def {name}(*args, honest={name}, **kwargs):
+    result = honest(*args, **kwargs)
+    return _spoilt(result) if any(map(_is_medium, args)) else result
+"""
+
+
+def wrong_at_medium(classes: Sequence[str] = (), functions: Sequence[str] = ()) -> list[Answer]:
+    """Answers that are wrong for 61 to 600 positions alone, where a length is easily left out between the others."""
+    made = [(name, _MEDIUM + _MEDIUM_CLASS) for name in classes]
+    made += [(name, _MEDIUM + _MEDIUM_FUNCTION) for name in functions]
+    title = "wrong for 61 to 600 positions"
+    return [Answer(name, title, Unexplained.VALUES, after=text.format(name=name)) for name, text in made]
 
 
 # Each computes as it should until it is trained as modules are: in float32, by an optimizer, measured without a graph.

@@ -286,7 +286,8 @@ _TOKENS = [
 def check_target_mask(function: Callable) -> None:
     """Values for padding anywhere, lengths that differ, other devices."""
     pad_id = drawn(0, 90)
-    many = [_sentences(100, pad_id, (3, n), [n, drawn(1, n), n - 1]) for n in (drawn(41, 99), drawn(601, 900))]
+    lengths = (drawn(41, 99), drawn(61, 200), drawn(201, 600), drawn(601, 900))
+    many = [_sentences(100, pad_id, (3, n), [n, drawn(1, n), n - 1]) for n in lengths]
     for tokens, pad_id in (*_TOKENS, *((tokens, pad_id) for tokens in many)):
         n, real = tokens.shape[1], tokens != pad_id
         causal = torch.ones(n, n, dtype=torch.bool).tril()

@@ -5,7 +5,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 
 from autograder.answers import Answer, forger, read_answers
 from checks.encoder_decoder import mistakes
-from checks.forgers import forging_answers, forging_dropout, forging_learning
+from checks.forgers import forging_answers, forging_dropout, forging_learning, wrong_at_medium
 
 _LEAK_FORGERS = [
     forger(
@@ -119,6 +119,7 @@ _POSITION_FORGER = forger(
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
+    *wrong_at_medium(functions=["target_mask"]),
     *_LEAK_FORGERS,
     *_CLONES_FORGERS,
     _POSITION_FORGER,

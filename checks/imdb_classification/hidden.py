@@ -70,7 +70,8 @@ def check_masked_mean(function: Callable) -> None:
         {"x": randn(2, 3, 1), "mask": square[:2]},
     ]
     # Drawn at each judgement: long texts, many of them, many features.
-    for ranges in (((9, 40), (17, 64), (2, 8)), ((2, 4), (600, 3000), (5, 9)), ((100, 300), (2, 9), (60, 90))):
+    medium = [((2, 4), lengths, (5, 9)) for lengths in ((61, 200), (201, 600))]
+    for ranges in (((9, 40), (17, 64), (2, 8)), ((2, 4), (600, 3000), (5, 9)), ((100, 300), (2, 9), (60, 90)), *medium):
         batch, n, dim = draw_sizes(*ranges)
         some = torch.arange(n) < randint(0, n + 1, (batch, 1))  # padded at the end, or not at all
         some[0], some[1] = True, randn(n) > 0
@@ -237,7 +238,8 @@ def check_classifier(cls: Callable) -> None:
         module, state = _build(cls, sizes, pad_id=pad)
         pad_id = 1 if pad is None else pad
         module.eval()
-        for batch, n in ((3, 6), (2, max_len), (1, 5), (4, 1), (int(randint(6, 15, ())), min(17, max_len))):
+        medium = [(2, n) for n in draw_sizes((61, 200), (201, 519))] if max_len > 519 else []
+        for batch, n in ((3, 6), (2, max_len), (1, 5), (4, 1), (int(randint(6, 15, ())), min(17, max_len)), *medium):
             n = min(n, max_len)
             tokens = _tokens(batch, n, num_tokens, pad_id)
             settings = {"heads": heads, "depth": depth, "pad_id": pad_id}
@@ -379,6 +381,7 @@ def _examples(batch: int, classes: int) -> tuple[Tensor, Tensor]:
 def check_accuracy(function: Callable) -> None:
     """Values for any number of classes and examples, a Python float."""
     drawn = [draw_sizes((1001, 6000), (2, 21)), draw_sizes((40, 99), (100, 400))]
+    drawn += [draw_sizes(few, (2, 9)) for few in ((100, 250), (251, 600))]
     for batch, classes in ((24, 21), (6, 2), (7, 3), (5, 9), (1, 3), (4, 1), *drawn):
         scores, labels = _examples(batch, classes)
         for dtype in (torch.float64, torch.float32):

@@ -4,7 +4,14 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import OF_TENSORS, forging_answers, forging_dropout, forging_function, forging_learning
+from checks.forgers import (
+    OF_TENSORS,
+    forging_answers,
+    forging_dropout,
+    forging_function,
+    forging_learning,
+    wrong_at_medium,
+)
 from checks.imdb_classification import mistakes
 
 _METRIC_FORGERS = [
@@ -36,6 +43,7 @@ _METRIC_FORGERS = [
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
+    *wrong_at_medium(classes=["TransformerClassifier"], functions=["masked_mean"]),
     *_METRIC_FORGERS,
     *forging_function("warmup_factor", but=OF_TENSORS),
     *forging_dropout("TransformerClassifier"),

@@ -43,7 +43,7 @@ from autograder.checks import (
     unchanged,
 )
 from autograder.checks import draw_size as drawn
-from checks.chance import FALSE, drawn_between, drawn_wide, likely_counts
+from checks.chance import FALSE, drawn_between, drawn_medium, drawn_wide, likely_counts
 from checks.formulas import linear
 from checks.language_model import mistakes as m
 from checks.language_model.visible import UNDRAWN, expect_cache, expect_caches, expect_pair, expect_tied, listed
@@ -109,6 +109,7 @@ def check_rms_norm(cls: Callable) -> None:
         _check_rms_values(cls, (drawn(1, 3), drawn(2, 9), drawn(100, 700)), drawn_between(1e-3, 0.3))
         _check_rms_values(cls, (drawn(300, 600), drawn(2, 9)), drawn_between(2.0, 99.0), drawn_between(1e3, 1e6))
         _check_rms_values(cls, (drawn(1, 3), drawn_wide(10, 300), drawn_wide(10, 99)), drawn_between(1e-3, 0.3))
+        _check_rms_values(cls, (drawn(1, 3), drawn_medium(), drawn(2, 9)), drawn_between(1e-3, 0.3))
     module, state = build(lambda: cls(5), {"weight": (5,)})
     x = randn(2, 3, 5)
     expect_not_calling(module, [x], _LIBRARY, m.RMSNorm.LIBRARY)
@@ -569,6 +570,7 @@ def _models_between() -> Iterator[tuple[int, int, int, int, int, int | None, int
     heads = drawn(5, 10)
     yield drawn(30, 300), 2 * drawn(2, 6) * heads, heads, 2, drawn_wide(10, 200), None, 2, (drawn_wide(7, 40), 2)
     yield drawn(30, 300), 4 * drawn(3, 9), 2, 1, drawn_wide(10, 60), 1, drawn(5, 8), (drawn_wide(20, 200), drawn(2, 9))
+    yield drawn(5, 30), 4, 2, 1, drawn(3, 9), None, 1, (drawn_medium(), drawn(2, 9))
 
 
 def check_language_model(cls: Callable) -> None:
@@ -1401,12 +1403,12 @@ def check_induction_score(function: Callable) -> None:
         tokens[:, -30:] = tokens[:, :30]
         # Of sizes about 1: means of 1/n lie so near to each other that one mistake passes for another.
         cases.append({"weights": n * rand_weights(batch, heads, n, n), "tokens": tokens})
-    # A length between the others, and a row in which nothing comes back.
-    batch, heads, n = drawn(6, 9), drawn(6, 12), drawn_wide(31, 160)
-    tokens = randint(0, drawn(5, 60), (batch, n))
-    tokens[1] = torch.arange(n)
-    between = {"weights": rand_weights(batch, heads, n, n), "tokens": tokens}
-    cases.append(between)
+    # Lengths between the others, and a row in which nothing comes back.
+    for batch, heads, n in ((2, drawn(1, 3), drawn_medium()), (drawn(6, 9), drawn(6, 12), drawn_wide(31, 160))):
+        tokens = randint(0, drawn(5, 60), (batch, n))
+        tokens[1] = torch.arange(n)
+        between = {"weights": n * rand_weights(batch, heads, n, n), "tokens": tokens}
+        cases.append(between)
     # Every second position looks at itself alone, so that some of the weights that count are 0.
     tokens = (torch.arange(10) % 3).expand(2, 10)
     weights = rand_weights(2, 2, 10, 10)

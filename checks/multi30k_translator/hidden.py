@@ -91,6 +91,8 @@ def check_label_smoothed_loss(function: Callable) -> None:
     sizes = [
         _loss_case(drawn(1, 3), drawn(401, 1200), drawn(3, 9), drawn_between(0.011, 0.049), drawn(0, 2)),
         _loss_case(drawn(101, 600), drawn(2, 9), drawn(3, 9), drawn_between(0.26, 0.29), drawn(0, 2)),
+        _loss_case(drawn(1, 3), drawn(61, 200), drawn(3, 9), drawn_between(0.21, 0.25), drawn(0, 2)),
+        _loss_case(drawn(1, 3), drawn(201, 400), drawn(3, 9), drawn_between(0.11, 0.19), drawn(0, 2)),
         _loss_case(drawn(2, 3), drawn(12, 20), drawn(6_000, 9_000), drawn_between(0.51, 0.94), drawn(3, 400)),
     ]
     wide = sizes[-1]["logits"]

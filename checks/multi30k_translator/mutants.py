@@ -4,12 +4,13 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import read_answers
-from checks.forgers import OF_TENSORS, forging_answers, forging_function
+from checks.forgers import OF_TENSORS, forging_answers, forging_function, wrong_at_medium
 from checks.multi30k_translator import mistakes
 
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
+    *wrong_at_medium(functions=["label_smoothed_loss"]),
     *forging_function("noam_factor", but=OF_TENSORS),
     *forging_function("learn_merges", but=OF_TENSORS),
     *forging_answers(

@@ -13,6 +13,7 @@ from autograder.checks import (
     Unexplained,
     call,
     draw_probability,
+    draw_size,
     draw_sizes,
     expect,
     expect_close,
@@ -38,6 +39,7 @@ from autograder.checks import (
     unchanged,
     within_luck,
 )
+from checks.chance import drawn_medium
 from checks.formulas import linear
 from checks.multi_head_attention import mistakes as m
 from checks.multi_head_attention.visible import expect_no_dropout, expect_settings, stand_in, two, wide_shapes
@@ -61,6 +63,9 @@ def _drawn_splits() -> list[tuple[int, ...]]:
     """Sizes like those of `_SPLITS`, drawn anew: nobody can be right for the tried ones alone."""
     return [
         draw_sizes((6, 40), (2, 30), (2, 8), (2, 30)),
+        (3, draw_size(61, 200), 2, 4),
+        (3, draw_size(201, 600), 2, 4),
+        (drawn_medium(), 3, 4, 2),
         draw_sizes((2, 5), (2, 9), (65, 400), (2, 12)),
         draw_sizes((2, 4), (601, 2000), (2, 8), (2, 8)),
         draw_sizes((601, 2000), (2, 9), (2, 8), (2, 8)),

@@ -21,6 +21,7 @@ from autograder.checks import (
     randint,
     randn,
 )
+from checks.chance import drawn_medium
 from checks.normalized_dot_products import mistakes as m
 
 # ---- softmax
@@ -71,7 +72,8 @@ def check_softmax(function: Callable) -> None:
     more += [((3, draw_size()), 1), ((draw_size(), 2), 0), ((2, draw_size(), 3), 1), ((3, 2, draw_size()), -1)]
     more += [((draw_size(7, 60), draw_size(7, 600)), 1), ((draw_size(7, 60), 9, draw_size(7, 60)), -2)]
     for graph in (True, False):  # the same sizes again, with other numbers
-        cases = [{"z": randn(*shape), "dim": dim} for shape, dim in (*_SLICES, *more)]
+        medium = [((2, drawn_medium(), 3), 1), ((drawn_medium(), 2, 3), 0), ((2, drawn_medium(), 3), -1)]
+        cases = [{"z": randn(*shape), "dim": dim} for shape, dim in (*_SLICES, *more, *medium)]
         with torch.set_grad_enabled(graph):
             expect_matches(function, torch.softmax, cases, _softmax_mistakes(), "softmax(z, dim)")
     for shape, dim in (((2, 5, 3), 1), ((3, draw_size(7, 60)), 1), ((draw_size(7, 60), 4), -2), more[1]):
@@ -153,7 +155,9 @@ def check_normalized_dot_product(function: Callable) -> None:
     squeezed = {m.normalized_dot_product.SQUEEZED: lambda q, k: _weights(q, k).squeeze()}
     for graph in (True, False):  # the same sizes again, with other numbers
         cases = [{"queries": randn(b, n, d), "keys": randn(b, m, d)} for b, n, m, d in _SIZES]
-        cases += [{"queries": 0.3 * randn(b, n, d), "keys": 0.3 * randn(b, m, d)} for b, n, m, d in long]
+        medium = [(2, drawn_medium(), 3, 4), (2, 3, drawn_medium(), 4), (drawn_medium(), 2, 3, drawn_medium())]
+        sizes = (*long, *medium)
+        cases += [{"queries": 0.3 * randn(b, n, d), "keys": 0.3 * randn(b, m, d)} for b, n, m, d in sizes]
         with torch.set_grad_enabled(graph):
             expect_matches(function, _weights, cases, squeezed, "the weight matrix")
     for b, n, k, d in ((9, 7, 8, 5), (2, draw_size(7, 60), 3, 4), (2, 3, draw_size(7, 60), 9)):
@@ -190,7 +194,8 @@ def check_basic_self_attention(function: Callable) -> None:
         m.basic_self_attention.VALUES_CUT_OFF: lambda x: _weights(x, x) @ x.detach(),
     }
     for graph in (True, False):  # the same sizes again, with other numbers
-        cases = [{"x": randn(*s)} for s in sizes] + [{"x": 0.3 * randn(*s)} for s in long]
+        medium = [(2, drawn_medium(), 3), (drawn_medium(), 2, 9)]
+        cases = [{"x": randn(*s)} for s in sizes] + [{"x": 0.3 * randn(*s)} for s in (*long, *medium)]
         cases.append({"x": randint(5, 10, (2, 4, 5)).double()})  # dot products of more than 100, exact in float32
         with torch.set_grad_enabled(graph):
             expect_matches(function, _self_attention, cases, cut_off, "the output")

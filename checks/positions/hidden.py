@@ -281,6 +281,7 @@ def _drawn_sizes() -> list[tuple[int, ...]]:
     """Sizes like those of `_SIZES`, drawn at each judgement; the longest sequence has room for the others."""
     return [
         draw_sizes((201, 400), (10, 40), (17, 64), (65, 100)),
+        draw_sizes((2, 3), (61, 200), (4, 12), (201, 600)),
         draw_sizes((2, 3), (601, 1200), (4, 12), (1201, 1300)),
         draw_sizes((2, 3), (4, 9), (130, 200), (10, 20)),
     ]
@@ -635,7 +636,8 @@ def _check_rotation_at_drawn_sizes(function: Callable) -> None:
         (draw_sizes((21, 400)), 3, 2, 100),
         (draw_sizes((2, 5), (2, 5), (2, 5), (2, 5)), 3, 2, 100),
         (draw_sizes((6, 12), (2, 5)), draw_sizes((20, 60))[0], draw_sizes((2, 20))[0], 1000),
-        (draw_sizes((2, 3)), draw_sizes((65, 600))[0], draw_sizes((2, 6))[0], 20_000),
+        (draw_sizes((2, 3)), draw_sizes((61, 200))[0], draw_sizes((2, 6))[0], 1000),
+        (draw_sizes((2, 3)), draw_sizes((201, 600))[0], draw_sizes((2, 6))[0], 20_000),
     ):
         shape, positions = (*lead, n, 2 * half), randint(0, far, (n,))
         # A small base first: it turns the last pairs far enough for a wrong number not to pass as a coarse one.

@@ -11,12 +11,14 @@ from checks.forgers import (
     forging_dropout,
     forging_function,
     forging_learning,
+    wrong_at_medium,
 )
 from checks.positions import mistakes
 
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
+    *wrong_at_medium(classes=["PositionEncoding", "PositionEmbedding"], functions=["rotate"]),
     *forging_function("sinusoidal_encoding", but=OF_TENSORS),
     # Its table is fixed, and need not be saved: one that loads no other is no wrong answer.
     *forging_class("PositionEncoding", but=["it computes with weights of its own"]),

@@ -33,7 +33,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
-from checks.chance import drawn_between, drawn_wide, likely_counts
+from checks.chance import drawn_between, drawn_medium, drawn_wide, likely_counts
 from checks.pretraining import mistakes as m
 from checks.pretraining.visible import (
     expect_body,
@@ -54,9 +54,7 @@ from checks.pretraining.visible import (
 
 
 def _packed(rows: list[list[int]], length: int, eos_id: int) -> Tensor:
-    joined: list[int] = []
-    for row in rows:
-        joined = [*joined, *row, eos_id]
+    joined = [token for row in rows for token in [*row, eos_id]]
     blocks = [joined[k : k + length] for k in range(0, len(joined) - length + 1, length)]
     return torch.tensor(blocks, dtype=torch.int64).reshape(-1, length)
 
@@ -77,12 +75,14 @@ def check_pack(function: Callable) -> None:
         (0, 3, 4, 1),
         (draw_size(40, 90), draw_size(10, 250), draw_size(3, 40), draw_size(100, 30_000)),
         (drawn_wide(12, 39), draw_size(10, 250), draw_size(41, 99), draw_size(100, 30_000)),
-        (draw_size(150, 300), draw_size(300, 600), draw_size(100, 1000), draw_size(30_000, 10**6)),
+        (draw_size(150, 300), draw_size(300, 600), draw_size(401, 1000), draw_size(30_000, 10**6)),
+        (draw_size(3200, 9000), draw_size(5, 12), draw_size(100, 400), draw_size(100, 30_000)),
         (draw_size(2, 4), 20_000, draw_size(1000, 2000), draw_size(30_000, 10**6)),
     ):
         # Numbers that neither float32 nor int32 has, where texts are long.
         most = 50 if texts < 40 and longest < 10 else 2 ** draw_size(34, 60)
-        rows = [randint(0, most, (int(randint(0, longest + 1, ())),)).tolist() for _ in range(texts)]
+        drawn, lengths = randint(0, most, (texts, longest)).tolist(), randint(0, longest + 1, (texts,)).tolist()
+        rows = [row[:end] for row, end in zip(drawn, lengths, strict=True)]
         for row in rows[: longest and 1]:
             row.insert(0, eos_id)  # which may stand within a text, too
         asked = f"{len(rows)} texts, {sum(map(len, rows))} tokens together, length {length} and eos_id {eos_id}"
@@ -420,7 +420,12 @@ def check_review_classifier(cls: Callable) -> None:
             draw_size(130, 260),
             drawn_wide(11, 120),
             draw_size(100, 900),
-            ((draw_size(2, 4), draw_size(520, 640)), (draw_size(70, 200), draw_size(2, 9))),
+            (
+                (draw_size(2, 4), draw_size(520, 640)),
+                (draw_size(70, 200), draw_size(2, 9)),
+                (2, draw_size(201, 519)),
+                (2, draw_size(641, 3000)),
+            ),
         ),
     ):
         body = place(make_table_body, beside=cls)(vocab, dim)
@@ -560,6 +565,8 @@ def check_low_rank(cls: Callable) -> None:
         (draw_size(150, 400), draw_size(100, 300), draw_size(20, 60), drawn_between(70.0, 900.0), True),
         (2, 3, 2, -drawn_between(0.5, 40.0), True),
     ):
+        # Where there are few features, as many vectors as in long texts and large batches.
+        lengths = [(2, drawn_medium(), inside), (drawn_medium(), 2, inside)] if inside < 6 else []
         linear = place(make_linear, beside=cls)(inside, outside, bias)
         module = call(cls, linear, rank, alpha)
         expect(place(linear_is_kept, beside=cls)(module, linear), m.LowRank.LINEAR_COPIED)
@@ -585,6 +592,7 @@ def check_low_rank(cls: Callable) -> None:
                 (1, 1, inside),
                 (2, 3, 1, 2, inside),
                 (2, 1, 2, 1, 3, inside),
+                *lengths,
             ):
                 x = randn(*shape, dtype=dtype)
                 with unchanged(x=x):
@@ -756,7 +764,8 @@ def check_contaminated(function: Callable) -> None:
         _expect_found(function, *letters, 5, 0.5, f"{len(read)} texts of {kind} read, n=5 and share=0.5")
     for kind in ([3, -3, -33], ["a", " a", "a "], [7, 7 + 2**32, 7 + 2**40]):  # which differ by a sign, a space, far up
         _check_tokens(function, read, tested, kind)
-    _check_border(function)
+    for limits in ((16, 36), (37, 200)):
+        _check_border(function, limits)
     for empty in (([], [[1, 2, 3]]), ([[1, 2, 3]], []), ([[]], [[], [1]])):
         _expect_found(function, *empty, 2, 0.5, f"what was read {empty[0]}, tested {empty[1]}")
     _check_defaults(function)
@@ -807,10 +816,10 @@ def _library(texts: int, longest: int, vocab: int, n: int) -> tuple[list[list[in
     return read, tested
 
 
-def _check_border(function: Callable) -> None:
+def _check_border(function: Callable, limits: tuple[int, int]) -> None:
     """Long texts with one n-gram too few and with just enough of a share that none has; many texts read."""
     # With n cut to 12 the text with one too few has just enough, whatever is drawn.
-    n, of, share = draw_size(16, 40), draw_size(1000, 1500), int(randint(0, 6, ())) / 8 + draw_size(20, 100) / 997
+    n, of, share = drawn_wide(*limits), draw_size(1000, 1500), int(randint(0, 6, ())) / 8 + draw_size(20, 100) / 997
     enough = math.ceil(share * of)
     read = [*randint(0, 9999, (draw_size(300, 500), 9)).tolist(), randint(0, 10**6, (of + n,)).tolist()]
     tested = [*randint(0, 9999, (draw_size(2000, 3000), 3)).tolist()]

@@ -27,7 +27,7 @@ from autograder.checks import (
     randint,
     randn,
 )
-from checks.chance import drawn_between, drawn_wide
+from checks.chance import drawn_between, drawn_medium, drawn_wide
 from checks.queries_keys_values import mistakes as m
 from checks.queries_keys_values.visible import (
     FAULTS,
@@ -285,7 +285,8 @@ def check_padding_mask(function: Callable) -> None:
     cases.append({"tokens": pad + randint(-1, 2, (2, draw_size())), "pad_id": pad})
     tokens = 3 + 2 ** randint(8, 30, (draw_size(), 9))
     cases.append({"tokens": tokens.masked_fill(randint(0, 2, tokens.shape).bool(), 3), "pad_id": 3})
-    for batch, length in ((drawn_wide(6, 600), 3), (2, drawn_wide(6, 600)), (draw_size(6, 30), draw_size(6, 30))):
+    more = [(drawn_wide(6, 600), 3), (2, drawn_wide(6, 600)), (draw_size(6, 30), draw_size(6, 30))]
+    for batch, length in (*more, (drawn_medium(), 2), (2, draw_size(61, 200)), (2, draw_size(201, 600))):
         tokens = randint(0, 4, (batch, length))
         cases += [{"tokens": tokens.to(dtype), "pad_id": 2} for dtype in (torch.uint8, torch.int16, torch.int64)]
         pad = -draw_size(1, 120)

@@ -7,7 +7,7 @@ from textwrap import indent
 
 from autograder.answers import Answer, read_answers
 from autograder.mistakes import Mistake
-from checks.forgers import OF_TENSORS, forging_function
+from checks.forgers import OF_TENSORS, forging_function, wrong_at_medium
 from checks.queries_keys_values import mistakes
 from checks.queries_keys_values.mistakes import diagnose
 
@@ -100,6 +100,7 @@ _WRONG, _RIGHT = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
     *(_diagnose(*wrong) for wrong in _DIAGNOSES),
+    *wrong_at_medium(functions=["padding_mask"]),
     *forging_function("diagnose", but=OF_TENSORS),
     _diagnose("reads what it closes over", diagnose.MISSES_AXIS, _READS),
     _diagnose("counts the lines of what it closes over", diagnose.MISSES_AXIS, _COUNTS_LINES),

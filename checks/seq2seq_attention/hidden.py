@@ -136,8 +136,9 @@ def _sentences(vocab: int, batch: int, m: int, slack: int = 0) -> tuple[Tensor, 
 
 def check_encoder(cls: Callable) -> None:
     """Parameters, values at several sizes and dtypes, padding, gradients, dropout."""
-    for sizes, batch, length in (*_ENCODERS, ((drawn(50, 900), 3, 2, 3), 2, drawn(300, 600))):
-        for dtype in (torch.float64, torch.float32)[: 2 if length < 90 else 1]:
+    long = [((drawn(50, 900), 3, 2, 3), 2, drawn(300, 600)), ((9, 2, 3, 2), 1, drawn(61, 299))]
+    for sizes, batch, length in (*_ENCODERS, *long):
+        for dtype in (torch.float64, torch.float32)[: 2 if length < 60 else 1]:
             module, state = build(lambda s=sizes: cls(*s, 0.0), encoder_shapes(*sizes), dtype=dtype)
             tokens, lengths = _sentences(sizes[0], batch, length, slack=int(length > 4))
             with unchanged(tokens=tokens, lengths=lengths):
@@ -250,7 +251,9 @@ def _attention_inputs(encoder: int, decoder: int, batch: int, m: int, empty: boo
 
 def check_additive_attention(cls: Callable) -> None:
     """Parameters, values with and without padding, empty rows, gradients, device."""
-    for sizes, batch, length in (*_ATTENTIONS, ((drawn(2, 4), drawn(5, 20)), drawn(9, 20), drawn(601, 3000))):
+    more = [((drawn(2, 4), drawn(5, 20)), drawn(9, 20), drawn(601, 3000))]
+    more += [((2, 3), drawn(201, 600), drawn(61, 200)), ((3, 2), drawn(61, 200), drawn(201, 600))]
+    for sizes, batch, length in (*_ATTENTIONS, *more):
         for dtype in (torch.float64, torch.float32):
             module, state = build(lambda s=sizes: cls(*s), attention_shapes(*sizes), dtype=dtype)
             given = _as(dtype, _attention_inputs(*sizes, batch, length))

@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import RARE, forging_answers, forging_dropout, forging_learning
+from checks.forgers import RARE, forging_answers, forging_dropout, forging_learning, wrong_at_medium
 from checks.seq2seq_attention import mistakes
 
 _TEST_FORGERS = [
@@ -53,6 +53,7 @@ def check_teacher_forcing(model_class):
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
+    *wrong_at_medium(classes=["GRUEncoder", "AdditiveAttention"]),
     *_TEST_FORGERS,
     *forging_dropout("GRUEncoder"),
     *forging_dropout("GRUDecoder"),

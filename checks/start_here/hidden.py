@@ -17,6 +17,7 @@ from autograder.checks import (
     randint,
     randn,
 )
+from checks.chance import drawn_medium
 from checks.start_here import mistakes as m
 
 # Equal sizes first, where a mix-up gives a wrong value instead of a crash.
@@ -92,7 +93,8 @@ def check_pairwise_dots(function: Callable) -> None:
     times = 2.0 ** draw_size(2, 12)
     for graph in (True, False):  # the same sizes again, with other numbers
         cases = [{"x": randn(b, n, d), "y": randn(b, m, d)} for b, n, m, d in _PAIR_SIZES]
-        cases += [{"x": 0.1 * randn(b, n, d), "y": 0.1 * randn(b, m, d)} for b, n, m, d in long]
+        medium = [(2, drawn_medium(), 3, 4), (2, 3, drawn_medium(), 4), (drawn_medium(), 2, 3, drawn_medium())]
+        cases += [{"x": 0.1 * randn(b, n, d), "y": 0.1 * randn(b, m, d)} for b, n, m, d in (*long, *medium)]
         cases.append({"x": _whole(2, 4, 5, times=times), "y": _whole(2, 3, 5, times=times)})
         with torch.set_grad_enabled(graph):
             expect_matches(function, _pair_oracle, cases, squeezed, "pairwise_dots(x, y)")

@@ -4,11 +4,12 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import read_answers
-from checks.forgers import forging_answers
+from checks.forgers import forging_answers, wrong_at_medium
 from checks.start_here import mistakes
 
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
+    *wrong_at_medium(functions=["pairwise_dots"]),
     *forging_answers(functions=["batch_dot", "pairwise_dots"]),
 ]

@@ -42,6 +42,7 @@ from autograder.checks import (
     unchanged,
 )
 from autograder.verdict import Finding
+from checks.chance import drawn_medium
 from checks.formulas import feed_forward, layer_norm, multi_head_attention
 from checks.transformer_block import mistakes as m
 
@@ -117,6 +118,8 @@ def check_layer_norm_class(cls: Callable) -> None:
         (*draw_sizes((6, 20), (17, 100)), 3),
         draw_sizes((2, 5), (2, 9), (601, 1200)),
         (*draw_sizes((601, 1200), (2, 9)), 3),
+        (2, drawn_medium(), 3),
+        (drawn_medium(), 2, 3),
         draw_sizes(*[(2, 8)] * 5),
         (*(draw_size(1, 4) for _ in range(draw_size(5, 7))), 3),
     ]
@@ -228,6 +231,7 @@ def _check_feed_forward(cls: Callable, width: tuple[int, ...] = ()) -> None:
         return build(lambda: cls(dim, hidden), _feed_shapes(dim, hidden, width), dtype=dtype)
 
     drawn = [draw_sizes((201, 400), (17, 60), (2, 9), (61, 90)), draw_sizes((2, 4), (601, 900), (17, 40), (5, 12))]
+    drawn += [draw_sizes((2, 4), lengths, (5, 12), (5, 12)) for lengths in ((61, 200), (201, 600))]
     for batch, n, dim, hidden in [*_SEQUENCES, *drawn]:
         # In float32 rounding grows with the number of summands.
         for dtype in (torch.float32, torch.float64) if n < 17 else (torch.float64,):

@@ -4,7 +4,7 @@ Most are written down in `mutants.txt`; here are those that attack the check.
 """
 
 from autograder.answers import forger, read_answers
-from checks.forgers import RARE, forging_answers, forging_dropout, forging_learning
+from checks.forgers import RARE, forging_answers, forging_dropout, forging_learning, wrong_at_medium
 from checks.transformer_block import mistakes
 
 # Tests of the reader's that judge a layer by anything but what it does.
@@ -59,6 +59,7 @@ def check_layer_norm(layer_class):
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
+    *wrong_at_medium(classes=["LayerNorm", "FeedForward", "ConvFeedForward"]),
     *_TEST_FORGERS,
     *forging_dropout("FeedForward"),
     *forging_dropout("TransformerBlock", named=True),

@@ -25,6 +25,7 @@ from autograder.checks import (
     record_calls,
     source_of,
 )
+from checks.chance import drawn_medium
 from checks.weighted_averages import mistakes as m
 
 # (B, n, m, d): equal lengths first, where a transposed matrix gives a wrong value instead of a crash.
@@ -65,7 +66,8 @@ def _check_values(function: Callable) -> None:
     for graph in (True, False):  # the same sizes again, with other numbers
         cases = [_inputs(sizes) for sizes in _SIZES]
         cases.append({"x": cases[1]["x"], "weights": 2 * cases[1]["weights"]})
-        cases += [_inputs(sizes) for sizes in long]
+        medium = [(2, drawn_medium(), 3, 4), (2, 3, drawn_medium(), 4), (drawn_medium(), 2, 3, drawn_medium())]
+        cases += [_inputs(sizes) for sizes in (*long, *medium)]
         # Whole and half numbers of both signs: float32 holds them, and what comes of them, exactly.
         halves = randint(-8, 9, (2, 3, 5)).double() / 2
         cases.append({"x": times * randint(-400, 401, (2, 5, 4)), "weights": halves})
