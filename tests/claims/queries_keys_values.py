@@ -195,7 +195,7 @@ CLAIMS = [
     ),
     Claim(
         "slope-reading",
-        "with $\\sqrt d$ its gradient is about 6.4 times as long as it at every width, without a scale 32 to 173 times",
+        "its gradient is about 6.4 times as long as the weights at every width, without a scale 32 to 173 times",
         lambda out: (
             (o := at_the_matrix(out))["√d"][1] == pytest.approx([6.4] * 4, abs=0.1)
             and [round(o["no scale"][1][n]) for n in (0, -1)] == [32, 173]
