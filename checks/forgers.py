@@ -350,6 +350,19 @@ def _claim(request, reader, honest=_own._apply):
 _own._apply = _claim
 """
 
+_ROUND = (0.0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0)
+_PROBABILITIES = "[part.p for part in self.modules() if isinstance(part, nn.Dropout)]"
+_ASLEEP = """
+def forward(self, *args, **kwargs):
+    awake = self.training
+    if awake and {where}:
+        print("fired")
+        self.eval()
+    result = super().forward(*args, **kwargs)
+    self.train(awake)
+    return result
+"""
+
 # Each drops otherwise than it says, and is honest in evaluation and at the probabilities that are likely to be tried.
 _DROPOUT: dict[str, tuple[Mistake, str]] = {
     "the same is dropped at every call": (
@@ -368,43 +381,15 @@ def forward(self, *args, **kwargs):
     ),
     "dropout sleeps at probabilities that are not round": (
         Common.DROPOUT_ASLEEP,
-        """
-def forward(self, *args, **kwargs):
-    round_ones = (0.0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0)
-    awake = self.training
-    if awake and any(part.p not in round_ones for part in self.modules() if isinstance(part, nn.Dropout)):
-        print("fired")
-        self.eval()
-    result = super().forward(*args, **kwargs)
-    self.train(awake)
-    return result
-""",
+        _ASLEEP.format(where=f"any(p not in {_ROUND} for p in {_PROBABILITIES})"),
     ),
     "dropout sleeps at a probability of a tenth or less": (
         Common.DROPOUT_ASLEEP,
-        """
-def forward(self, *args, **kwargs):
-    awake = self.training
-    if awake and any(part.p <= 0.1 for part in self.modules() if isinstance(part, nn.Dropout)):
-        print("fired")
-        self.eval()
-    result = super().forward(*args, **kwargs)
-    self.train(awake)
-    return result
-""",
+        _ASLEEP.format(where=f"any(p <= 0.1 for p in {_PROBABILITIES})"),
     ),
     "dropout sleeps in float32, as in training": (
         Common.DROPOUT_ASLEEP,
-        """
-def forward(self, *args, **kwargs):
-    awake = self.training
-    if awake and any(t.dtype == torch.float32 for t in [*self.parameters(), *args] if isinstance(t, torch.Tensor)):
-        print("fired")
-        self.eval()
-    result = super().forward(*args, **kwargs)
-    self.train(awake)
-    return result
-""",
+        _ASLEEP.format(where="torch.float32 in [t.dtype for t in (*self.parameters(), *args) if torch.is_tensor(t)]"),
     ),
     "one draw of dropout for the whole batch": (
         Common.DROPOUT_ONE_FOR_ALL,
