@@ -6,6 +6,8 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,10 @@ from live.words import word_rules
 playwright = pytest.importorskip("playwright.sync_api")
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 playwright.expect.set_options(timeout=60_000)  # a busy machine is slow
+pytestmark = [
+    pytest.mark.xdist_group("live"),  # one Chromium, and one page with every figure, for all of them
+    pytest.mark.flaky(reruns=1, only_rerun=["TimeoutError"]),  # on a busy machine Chromium now and then hangs for good
+]
 
 EOS, MASK = 3, 4
 MOST = 60
@@ -74,17 +80,16 @@ def monkeypatch_module():
 
 
 @pytest.fixture(scope="module")
-def browser():
+def launch():
+    """Start a Chromium: each page that takes long has its own, so that a hung one is not asked again."""
     if CHROMIUM is None:
         pytest.skip("Chromium is missing: apt-get install chromium")
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
+        yield partial(driver.chromium.launch, executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
 
 
 @pytest.fixture(scope="module")
-def page(browser, tmp_path_factory):
+def page(launch, tmp_path_factory):
     """A page from a file, with the translator's modules and its weights."""
     names = {name: name for name in ("weights", "translate", "language", "sentence", "body", "classifier", "words")} | {
         "subwords": "sentencepiece"
@@ -96,12 +101,12 @@ def page(browser, tmp_path_factory):
     script += "weights.unpackModel(packed).then((m) => (globalThis.model = translate.makeTranslator(m)));\n"
     file = tmp_path_factory.mktemp("live") / "page.html"
     file.write_text(f'<!doctype html><meta charset="utf-8"><script type="module">\n{script}</script>', encoding="utf-8")
-    page = browser.new_page()
-    page.set_default_timeout(300_000)
-    page.goto(file.as_uri())
-    page.wait_for_function("globalThis.model")
-    yield page
-    page.close()
+    with launch() as browser:
+        page = browser.new_page()
+        page.set_default_timeout(120_000)
+        page.goto(file.as_uri())
+        page.wait_for_function("globalThis.model")
+        yield page
 
 
 def test_subwords_are_those_of_sentencepiece(page, subwords, captions):
@@ -365,26 +370,27 @@ def test_a_chapter_shows_each_figure(monkeypatch):
     assert {one.where for one in shown} == {f"chapter {chapter.number}" for chapter in find_course().chapters}
 
 
-def _open(browser, gallery, width, scheme, errors):
-    page = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
-    page.set_default_timeout(120_000)
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("requestfailed", lambda request: errors.append(request.url))
-    page.goto((gallery / f"{scheme}.html").as_uri())
-    for name in ("beam", "translator", "sampling", "gap", "review"):  # a model is loaded when its figure comes near
-        place = page.locator(f"[data-figure={name}]")
-        place.scroll_into_view_if_needed()
-        place.locator("li").first.wait_for()
-    return page
+@contextmanager
+def _opened(launch, gallery, width, scheme):
+    """The page with every figure, open; its errors."""
+    errors = []
+    with launch() as browser:
+        page = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
+        page.set_default_timeout(120_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("requestfailed", lambda request: errors.append(request.url))
+        page.goto((gallery / f"{scheme}.html").as_uri())
+        for name in ("beam", "translator", "sampling", "gap", "review"):  # a model is loaded when its figure comes near
+            place = page.locator(f"[data-figure={name}]")
+            place.scroll_into_view_if_needed()
+            place.locator("li").first.wait_for()
+        yield page, errors
 
 
 @pytest.fixture(scope="module")
-def light(browser, gallery):
-    """The page with every figure, open; its errors."""
-    errors = []
-    page = _open(browser, gallery, 1280, "light", errors)
-    yield page, errors
-    page.context.close()
+def light(launch, gallery):
+    with _opened(launch, gallery, 1280, "light") as opened:
+        yield opened
 
 
 def _is_clean(page, width, errors):
@@ -401,11 +407,9 @@ def test_every_figure_fits_and_can_be_used_by_all(light):
     _is_clean(page, 1280, errors)
 
 
-def test_every_figure_fits_on_a_phone_in_the_dark(browser, gallery):
-    errors = []
-    page = _open(browser, gallery, 390, "dark", errors)
-    _is_clean(page, 390, errors)
-    page.context.close()
+def test_every_figure_fits_on_a_phone_in_the_dark(launch, gallery):
+    with _opened(launch, gallery, 390, "dark") as (page, errors):
+        _is_clean(page, 390, errors)
 
 
 @pytest.mark.parametrize(
@@ -413,8 +417,8 @@ def test_every_figure_fits_on_a_phone_in_the_dark(browser, gallery):
     [
         ("", "Type a German sentence"),
         ("   ", "Type a German sentence"),
-        ("Hund " * 500, "These are 500 words"),
-        ("Donaudampfschifffahrt" * 60, "too long"),
+        pytest.param("Hund " * 500, "These are 500 words", id="500 words"),
+        pytest.param("Donaudampfschifffahrt" * 60, "too long", id="a long word"),
         ("Ein Hund 😀🎉 schläft.", "never occurred"),
         ("<img src=x onerror=alert(1)><b>Hund</b>", "never occurred"),
     ],
@@ -454,7 +458,7 @@ def test_beam_and_sampling_answer_kindly_too(light, name, button, empty, long):
         ("", "Leave a gap"),
         ("the acting was great.", "Leave a gap"),
         ("a _ b __ c ___ d ____", "These are 4 gaps"),
-        ("a great film, " * 100 + "___", "the body reads 256 at once"),
+        pytest.param("a great film, " * 100 + "___", "the body reads 256 at once", id="300 words"),
         ("😀 <img src=x> was ___", "were in no review"),
         ("___", ""),
     ],
@@ -591,7 +595,7 @@ def test_words_are_cut_as_the_chapter_cuts_them(page):
         ("", "Type a review"),
         ("  <br /> ", "Type a review"),
         ("😀 qqqqzz", "It knows none of these words"),
-        ("a good film " * 400, "These are 1200 words; it reads the last 512"),
+        pytest.param("a good film " * 400, "These are 1200 words; it reads the last 512", id="1200 words"),
         ("<img src=x onerror=alert(1)> a good film", "It does not know"),
         ("a good film", ""),
     ],
