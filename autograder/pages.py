@@ -41,6 +41,10 @@ FORMULA = re.compile(
     r"(?P<code>```.*?```|`[^`\n]*`)|\$\$(?P<block>.+?)\$\$|(?<![\\$])\$(?P<inline>[^$\n]+?(?:\n[^$\n]+?)*)\$", re.DOTALL
 )
 _LONGEST_FORMULA, _MOST_FORMULAS = 1_000, 100
+# The time for tags, headings and tables grows with their number squared: these cost a second, and few write so many.
+_LONGEST_TEXT, _MOST_MARKS = 20_000, 2_000
+_MARK = re.compile("[<#|=*~`]")
+_DATA = re.compile("data:image/[a-z]+;base64,[A-Za-z0-9+/=]+")
 _MATHML = """
     math mfrac mi mmultiscripts mn mo mover mpadded mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext
     mtr munder munderover
@@ -68,10 +72,15 @@ def of_the_course(source: str) -> str:
 def of_a_student(source: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
     """Markdown that anybody may have written as HTML that only reads: tags without attributes, addresses as text.
 
+    What is very long, or mostly marks, is shown as it was typed.
+
     Args:
         source: the text.
         attachments: pictures that the cell brought along, by name and by type, in base64.
     """
+    text = _DATA.sub("", source)
+    if len(text) > _LONGEST_TEXT or len(_MARK.findall(text)) > _MOST_MARKS:
+        return f'<pre class="tex2jax_ignore">{html.escape(source)}</pre>'
     source, formulas = _without_formulas(source)
     page = bleach.clean(
         _rendered(source, attachments or {}),

@@ -128,6 +128,19 @@ def test_what_an_answer_needs_is_kept(text):
     assert all(part in html for part in KEPT[text]), html
 
 
+@pytest.mark.parametrize("piece", ["<ul><li>", "# a\n", "a|b\n-|-\n", "<b>x</b> and more words "])
+def test_what_would_take_minutes_is_shown_as_it_was_typed(piece):
+    page = of_a_student(30_000 * piece)
+    assert page.count("<") == 2  # of the one element around it
+    assert piece.replace("<", "&lt;").replace(">", "&gt;") in page
+
+
+def test_a_large_picture_makes_no_answer_long():
+    data = "data:image/png;base64," + 50_000 * "A"
+    page = of_a_student(f"**see** ![x]({data})")
+    assert "<strong>see</strong>" in page and f'<img src="{data}"' in page
+
+
 def test_a_mistake_is_shown_with_its_code_as_code():
     said = feedback.Remark("failed", "is there a `return`? `<b>`", "got None")
     card = feedback.Card("why", "x", False, "failed", 0, 1, [said])
