@@ -1403,8 +1403,8 @@ def _written_with(
     function: Callable, model: Any, prompt: Tensor, settings: Mapping[str, Any], generator: torch.Generator | None
 ) -> Tensor:
     options = {} if generator is None else {"generator": generator}
-    text = call(function, model, prompt, 5, **settings, **options)
-    expect_tensor(text, (40, prompt.shape[1] + 5), torch.int64, "what is written", listed(settings))
+    text = call(function, model, prompt, 15, **settings, **options)
+    expect_tensor(text, (40, prompt.shape[1] + 15), torch.int64, "what is written", listed(settings))
     return text
 
 
