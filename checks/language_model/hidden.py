@@ -822,9 +822,10 @@ def check_sample_next(function: Callable) -> None:
         _expect_frequencies(function, settings, torch.float32, 3)
         # A constant changes no probability, however large.
         _expect_frequencies(function, settings, torch.float64, drawn_between(1000, 9000))
-    _expect_generator(function)
+    _expect_draws(function)
     for lot in (*_LOTS, *_lots_between()):
         _expect_lot(function, lot)
+    _expect_generator(function)
     logits = randn(2, 5, dtype=torch.float32)
     refused = ({"top_p": 0.0}, {"top_p": -0.3}, {"top_p": 1.0 + drawn_between(0.001, 0.4)}, {"top_k": -drawn(1, 20)})
     greedy = {"temperature": 0, "top_p": 1.0 + drawn_between(0.001, 0.4)}
@@ -845,6 +846,12 @@ def _drawn_with(
     function: Callable, logits: Tensor, settings: Mapping[str, Any], generator: torch.Generator | None
 ) -> Tensor:
     return _drawn(function, logits, **settings, **({} if generator is None else {"generator": generator}))
+
+
+def _drawn_in_calls(
+    function: Callable, logits: Tensor, settings: Mapping[str, Any], calls: int, generator: torch.Generator | None
+) -> Tensor:
+    return torch.cat([_drawn_with(function, logits, settings, generator) for _ in range(calls)])
 
 
 def _expect_greedy(function: Callable) -> None:
@@ -902,7 +909,7 @@ def _rounded(chances: Tensor) -> str:
     return "[" + ", ".join(f"{p:.2f}" for p in chances.tolist()) + "]"
 
 
-def _expect_generator(function: Callable) -> None:
+def _expect_draws(function: Callable) -> None:
     for kinds in ((), ("temperature", "top_k", "top_p")):
         scores, settings = _scores(drawn(9, 40), kinds)
         logits = scores.expand(60, -1).clone()
@@ -912,8 +919,17 @@ def _expect_generator(function: Callable) -> None:
         expect((draws != scores.argmax()).any(), m.sample_next.GREEDY, "eight draws of 60 rows", asked=asked)
         alike = torch.equal(draws, draws[:, :1].expand_as(draws))
         expect(not alike, m.sample_next.ONE_FOR_ALL, "60 rows of the same scores, in eight draws", asked=asked)
-        draw = partial(_drawn_with, function, logits, settings)
-        expect_drawn_from_generator(draw, function, asked)
+        expect_drawn_from_generator(partial(_drawn_with, function, logits, settings), function, asked)
+
+
+def _expect_generator(function: Callable) -> None:
+    """Each kind of settings, and each number of rows."""
+    start = drawn(0, len(_ROWS) - 1)
+    for number, kinds in enumerate(_KINDS):
+        rows = drawn_wide(*_ROWS[(start + number) % len(_ROWS)])
+        scores, settings = _scores(drawn(9, 40), kinds)
+        draw = partial(_drawn_in_calls, function, scores.expand(rows, -1).clone(), settings, -(-40 // rows))
+        expect_drawn_from_generator(draw, function, f"{rows} {'rows' if rows > 1 else 'row'}; {listed(settings)}")
 
 
 @dataclass(frozen=True)
