@@ -42,6 +42,7 @@ from autograder.checks import (
     unchanged,
 )
 from autograder.checks import draw_size as drawn
+from checks.chance import drawn_medium
 from checks.encoder_decoder import mistakes as m
 from checks.formulas import feed_forward, layer_norm, multi_head_attention
 
@@ -519,6 +520,7 @@ def check_decoder_layer(cls: Callable) -> None:
     wide = [
         (drawn(1, 2), drawn(2, 9), drawn(100, 250), 4, 2, 5),
         (drawn(9, 20), drawn(70, 120), 3, 4, 1, drawn(65, 99)),
+        (1, drawn_medium(), drawn_medium(), 4, 2, 5),
     ]
     for batch, n, length, dim, heads, hidden in (*_DECODER_SIZES, *wide):
         for dtype in (torch.float64,) if dim < 8 else (torch.float32, torch.float64):

@@ -119,7 +119,7 @@ _POSITION_FORGER = forger(
 _WRONG, VARIANTS = read_answers(mistakes)
 MUTANTS = [
     *_WRONG,
-    *wrong_at_medium(functions=["target_mask"]),
+    *wrong_at_medium(classes=["Embedder", "DecoderLayer", "Decoder", "Translator"], functions=["target_mask"]),
     *_LEAK_FORGERS,
     *_CLONES_FORGERS,
     _POSITION_FORGER,

@@ -423,6 +423,7 @@ def check_review_classifier(cls: Callable) -> None:
             (
                 (draw_size(2, 4), draw_size(520, 640)),
                 (draw_size(70, 200), draw_size(2, 9)),
+                (draw_size(21, 69), draw_size(10, 69)),
                 (2, draw_size(201, 519)),
                 (2, draw_size(641, 3000)),
             ),
