@@ -3,6 +3,7 @@
     python data/download.py
     python results/multi30k.py [--models small_gru small_gru_attention subwords … consensus] [--seeds 0 1 2]
     python results/multi30k.py --validate --models small --set epochs=3 dropout=0.2
+    python results/multi30k.py --validate --models distilled --set "way='-rewarded'"
     python results/multi30k.py --compare
     python results/multi30k.py --checkpoint small
     python results/multi30k.py --alignments
@@ -581,20 +582,25 @@ def vote(seeds: list[int], root: Path, split: str) -> dict:
     }
 
 
-def lessons(teacher: str, root: Path) -> list[str]:
-    """What a translator's first seed makes of the German training captions with a beam; kept once made.
+def lessons(teacher: str, way: str, root: Path) -> list[str]:
+    """What a translator's first seed makes of the German training captions; kept once made.
+
+    Args:
+        teacher: its name in `RECIPES`.
+        way: how it translates, one of its `ways_of`.
+        root: the folder that holds `multi30k`.
 
     Raises:
         FileNotFoundError: the teacher has not been trained.
     """
     recipe = RECIPES[teacher]
-    path = cache_folder(root) / "captions-train" / f"{teacher}-0.pt"
+    path = answers_path(root, "train", teacher + way, "0")
     if not path.exists():
         captions = Captions(root, recipe)
         model = new_model(recipe, captions.sizes)
         model.load_state_dict(finished_weights(load_finished(root, teacher, 0, recipe)))
         with mixed_precision():
-            translations = translate(model, captions.train, BEAM)
+            translations = translate(model, captions.train, **ways_of(teacher)[way][1])
         save([captions.subwords.decode(numbers) for numbers in translations], path)
     return torch.load(path, weights_only=True)
 
@@ -606,7 +612,7 @@ def run(name: str, seeds: list[int], recipe: dict, root: Path, captions: Caption
     else:
         torch.manual_seed(seeds[0])
         model = new_model(recipe, captions.sizes)
-        taught = lessons(recipe["teacher"], root) if "teacher" in recipe else None
+        taught = lessons(recipe["teacher"], recipe.get("way", ""), root) if "teacher" in recipe else None
         spent = train(model, captions, recipe, seeds[0], state_path(root, name, seeds[0], recipe), taught)
     values: dict[str, float] = {}
     intervals: dict[str, list[float]] = {}
