@@ -5,7 +5,7 @@ CUDA ?=
 # Such as LAB_OPTIONS="--no-browser --port=9000".
 LAB_OPTIONS ?=
 BIN := .venv/bin
-# What JupyterLab shows and asks: no news, nothing about updates, no toolbar for writing assignments.
+# How JupyterLab starts: no news, nothing about updates, no tools for writing and fetching assignments, patient threads.
 QUIET := $(CURDIR)/environment/jupyter
 # The first chapter that is here: notebooks/NN_name/name.ipynb.
 FIRST := $(firstword $(foreach file,$(sort $(wildcard notebooks/*/*.ipynb)),\

@@ -153,16 +153,30 @@ def test_the_window_asks_nothing_and_opens_the_first_chapter(lab, browser):
     assert page.get_by_text("Jupyter news").count() == 0
     page.get_by_text("Nbgrader", exact=True).first.click()
     menu = page.locator(".lm-Menu").inner_text()
-    assert "Formgrader" in menu and "Create Assignment" not in menu
+    assert "Formgrader" in menu
+    assert not re.search("Create Assignment|Assignment List|Course List", menu)
     page.close()
 
 
-def test_a_student_works_through_chapter_01(lab, browser, repository):
+def test_the_classic_page_has_its_own_fonts_after_jupyterlab(lab, browser):
+    page, refused = _new_page(browser), []
+    page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)
+    for view in ("lab/tree", "notebooks"):
+        page.goto(f"{lab}/{view}/notebooks/{CHAPTER}/weighted_averages.ipynb?token=secret")
+        page.locator("mjx-container:visible").first.wait_for()
+        page.wait_for_load_state("networkidle")
+    assert [url for url in refused if "/static/" in url] == []
+    page.close()
+
+
+def test_a_student_works_through_chapter_01(lab, browser, repository, folder):
     page = _open(browser, lab, "weighted_averages.ipynb")
     assert _run(page, "import matplotlib.pyplot as plt") == ""
 
     _answer(page, "def weighted_avg(x, weights):", "return weights.mT @ x")
     assert "✗ weighted_avg" in _run(page, "check.weighted_avg(weighted_avg)")
+    kernels = [one for one in psutil.process_iter() if str(folder / "runtime/kernel-") in " ".join(one.cmdline())]
+    assert {kernel.environ().get("OMP_WAIT_POLICY") for kernel in kernels} == {"passive"}
 
     for name, arguments in (
         ("weighted_avg", "x, weights"),

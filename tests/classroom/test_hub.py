@@ -68,7 +68,7 @@ def hand_out(course: Course, file: Path) -> None:
         for path in notebooks.rglob("*.*"):
             for folder in ("notebooks", "originals"):
                 archive.write(path, Path("attention", folder, path.relative_to(notebooks)))
-        for path in REPOSITORY.glob("environment/jupyter/*/*"):
+        for path in REPOSITORY.glob("environment/jupyter/**/*.*"):
             archive.write(path, Path("attention", path.relative_to(REPOSITORY)))
 
 
