@@ -489,6 +489,9 @@ def check_layer_rates(function: Callable) -> None:
         (6, 1, names),
     ):
         _check_rates(function, (depth, dim, tables), drawn_between(1e-4, 3.0), drawn_between(0.3, 0.95))
+    for tenth in range(2, 10):
+        decay = drawn_between(tenth / 10 + 0.01, tenth / 10 + 0.09)
+        _check_rates(function, (draw_size(2, 5), 2, []), drawn_between(1e-4, 3.0), decay)
     _check_rates(function, (2, 3, ["positions"]), 0.01, 1.0)
     _check_rates(function, (4, 2, []), drawn_between(5.0, 1e4), drawn_between(0.02, 0.2))
     _check_rates(function, (4, 2, []), drawn_between(1e-9, 5e-5), 1 - drawn_between(1e-3, 0.04))
@@ -755,6 +758,9 @@ def check_contaminated(function: Callable) -> None:
             _expect_found(function, read, tested, n, share, f"{texts} texts read, n={n} and share={share:g}")
     read, tested = _library(draw_size(60, 120), 60, 9, 5)
     _expect_found(function, read, tested, 5, 0.375, f"{len(read)} texts read, n=5 and share=0.375")
+    for tenth in range(10):
+        share = tenth / 10 + draw_size(10, 89) / 997  # of so many n-grams none has just this share
+        _expect_found(function, read, tested, 5, share, f"{len(read)} texts read, n=5 and share={share:g}")
     words = [[_word(token) for token in text] for text in read], [[_word(token) for token in text] for text in tested]
     _expect_found(function, *words, 5, 0.375, f"{len(read)} texts of words read, n=5 and share=0.375")
     read, tested = _library(20, 12, 3, 5)
