@@ -25,9 +25,9 @@ from nbgrader import utils
 from nbgrader.api import Gradebook
 
 from autograder.course import gradebook
-from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError
+from autograder.course.curriculum import REFERENCE, Chapter, Course, CourseError, classes
 from autograder.course.files import KEPT_ASIDE, replace_file
-from autograder.course.hand_ins import is_plain_file, read_timestamp
+from autograder.course.hand_ins import is_plain_file, read_timestamp, submitted_folder
 from autograder.course.owner import (
     NOTE,
     Owner,
@@ -36,6 +36,7 @@ from autograder.course.owner import (
     by_pattern,
     known_by,
     may_replace,
+    members,
     readings,
     students_of,
     to_type,
@@ -139,14 +140,20 @@ def run(course: Course, download: Path, *, submitted: Path | None, groups: Path 
 
     Returns:
         The exit status: 3 when something was left.
+
+    Raises:
+        CourseError: there is no such download, or nobody in it is in the class.
     """
     nbgrader = gradebook.configure(course)
     submitted = submitted or Path(nbgrader.coursedir.format_path(nbgrader.coursedir.submitted_directory, ".", "."))
     with gradebook.open_gradebook(nbgrader) as book:
         known = names_in(book)
+    submitted = Path(os.path.normpath(submitted))
     listed = read_groups(groups) if groups else None
     pattern = nbgrader.config.get("FileNameCollectorPlugin", {}).get("named_regexp", "")
-    taken, left = collect(download, Path(os.path.normpath(submitted)), course.chapters, known, listed, pattern)
+    if known:
+        _refuse_strangers(course, download, submitted, known, listed or {}, pattern)
+    taken, left = collect(download, submitted, course.chapters, known, listed, pattern)
     for one in taken:
         when = f"{one.handed_in_at:%Y-%m-%d %H:%M} UTC" if one.handed_in_at else "at an unknown time"
         where = f"{plain(one.student)}, {one.chapter.folder}"
@@ -163,6 +170,56 @@ def run(course: Course, download: Path, *, submitted: Path | None, groups: Path 
     for other in left:
         print(f"autograder: not taken: {_shown(other.place)}: {other.why}", file=sys.stderr)
     return SOMETHING_LEFT if left else 0
+
+
+def _refuse_strangers(
+    course: Course,
+    download: Path,
+    submitted: Path,
+    known: list[tuple[str, str]],
+    groups: dict[str, list[str]],
+    pattern: str,
+) -> None:
+    """Refuse a download of nobody whom the class knows: it is another's, and would become students of this one.
+
+    Raises:
+        CourseError: it is such a download.
+    """
+    files: dict[Owner, list[tuple[File, PurePosixPath]]] = defaultdict(list)
+    for file in _files(download, []):
+        _sort_in(file, files, [], pattern)
+    people = members(files, known, groups, submitted)
+    if not people or any(people.values()):
+        return
+    here = f"the gradebook of class {course.class_name}" if course.class_name else "this gradebook"
+    labels = sorted(plain(owner.label)[:80] for owner in people)
+    names = ", ".join(labels[:3]) + ", …" * (len(labels) > 3)
+    who = f"none of the {len(people)} people in it is" if len(people) > 1 else "the one person in it is not"
+    told = f"{download} was not collected: {who} in {here} ({names})"
+    count, other = max(_known_elsewhere(course, files, groups), default=(0, ""))
+    if count:
+        add = f"class {other}: add --class {other}" if other else "the class without a name: leave out --class"
+        raise CourseError(f"{told}; {count} of them {'are' if count > 1 else 'is'} in {add}")
+    add = f"autograder students add FILE{f' --class {course.class_name}' * bool(course.class_name)}"
+    raise CourseError(
+        f"{told}; another class is named with --class; whoever is new enters by `{add}`, and who is there under "
+        "another name by a table for --groups"
+    )
+
+
+def _known_elsewhere(
+    course: Course, owners: Iterable[Owner], groups: dict[str, list[str]]
+) -> Iterator[tuple[int, str]]:
+    """For each other class how many of a download's people it knows, and its name."""
+    for name in {"", *classes(course.root)} - {course.class_name}:
+        try:
+            nbgrader = gradebook.configure(replace(course, class_name=name))
+        except CourseError:  # a folder that is no class, or one whose gradebook has no place of its own
+            continue
+        if gradebook.has_students(nbgrader):
+            with gradebook.open_gradebook(nbgrader) as book:
+                people = members(owners, names_in(book), groups, submitted_folder(nbgrader))
+            yield sum(people.values()), name
 
 
 def _shown(place: PurePosixPath) -> str:

@@ -189,6 +189,29 @@ def students_of(
     return {owner: found[owner] for owner in owners}
 
 
+def members(
+    owners: Iterable[Owner], pairs: Iterable[tuple[str, str]], groups: dict[str, list[str]], submitted: Path
+) -> dict[Owner, bool]:
+    """For each person of a download whether a class knows them, be it by the name or number of somebody else.
+
+    Args:
+        owners: all of a download.
+        pairs: see `known_by`.
+        groups: see `students_of`.
+        submitted: holds a folder for each student who handed in before.
+    """
+    pairs = list(pairs)
+    known, students = known_by(pairs), {student for _, student in pairs}
+    found = {}
+    for owner, one in students_of(owners, known, groups, submitted).items():
+        if isinstance(one, Whose):
+            found[owner] = any(name in students or (submitted / name).is_dir() for name in one.students)
+        else:
+            told = known.squeezed if owner.system == "Canvas" else known.anything
+            found[owner] = _called(owner) in told or owner.number in known.numbers
+    return found
+
+
 def to_type(owner: Owner) -> str:
     """What an instructor does about a hand-in that could not be matched."""
     line = io.StringIO()

@@ -144,6 +144,49 @@ def test_who_is_not_in_the_gradebook_is_named(course, tmp_path):
     assert "2 notebooks of 2 students: in " in shown and "not in the gradebook so far: Ada L;" in shown
 
 
+def test_another_classs_download_is_refused_whole(course, tmp_path):
+    monday, tuesday = ["Ada Lovelace", "Ben B", "Cem C", "Dua D"], ["Eva E", "Fay F"]
+    for name, people in (("monday", monday), ("tuesday", tuesday)):
+        rows = [f"{person},{person.split()[0].lower()}" for person in people]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["name,id", *rows]))
+        done = CliRunner().invoke(cli.app, ["students", "add", str(tmp_path / f"{name}.csv"), "--class", name])
+        assert done.exit_code == 0, done.output
+        files = {moodle(person, 10 + n, "numbers_chapter.ipynb"): notebook(person) for n, person in enumerate(people)}
+        (tmp_path / f"{name}.zip").write_bytes(archive(**files))
+
+    def collected(download: str, name: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli.app, ["collect", str(tmp_path / f"{download}.zip"), "--class", name])
+        return done.exit_code, str(done.exception) if isinstance(done.exception, CourseError) else done.output
+
+    _, told = collected("monday", "tuesday")
+    assert told.endswith(
+        "monday.zip was not collected: none of the 4 people in it is in the gradebook of class tuesday "
+        "(Ada Lovelace_10, Ben B_11, Cem C_12, …); 4 of them are in class monday: add --class monday"
+    )
+    assert not (course.root / "classroom/tuesday/submitted").exists()
+    strangers = {moodle("Gus G", 30, "numbers_chapter.ipynb"): notebook("his")}
+    (tmp_path / "new.zip").write_bytes(archive(**strangers))
+    _, told = collected("new", "tuesday")
+    assert "the one person in it is not in the gradebook of class tuesday (Gus G_30); " in told
+    assert "`autograder students add FILE --class tuesday`" in told and "--groups" in told and "\n" not in told
+
+    # One whom the class knows is enough, and whoever came with them is no stranger the next time.
+    assert collected("tuesday", "tuesday")[0] == 0
+    (tmp_path / "both.zip").write_bytes(
+        archive(**strangers | {moodle("Eva E", 10, "numbers_chapter.ipynb"): notebook("her second")})
+    )
+    assert collected("both", "tuesday")[0] == 0
+    assert collected("new", "tuesday")[0] == 0
+    # A person who is known, and whose hand-in is not clear, is no stranger.
+    (tmp_path / "twice.zip").write_bytes(
+        archive(**{moodle("Ada Lovelace", number, "numbers_chapter.ipynb"): notebook() for number in (7, 8)})
+    )
+    assert collected("twice", "monday")[0] == module.SOMETHING_LEFT
+    # A class that nobody was entered into has nothing to compare with.
+    (course.root / "classroom/new").mkdir()
+    assert collected("monday", "new")[0] == 0
+
+
 def test_earlier_hand_ins_are_kept(course, inbox):
     name = LAYOUTS["nbgrader"]
     assert inbox(course, {name: notebook("1")})[0] == {("ada", "01_numbers"): "new"}
