@@ -96,8 +96,9 @@ def add(course: Course, file: Path) -> str:
         What was done, in a line.
 
     Raises:
-        CourseError: the table is wrong.
+        CourseError: the table is wrong, or no class is named where others were begun.
     """
+    require_class(course, or_new=True)
     people = read_students(file)
     begin_class(course.root, course.class_name)
     nbgrader = gradebook.configure(course)
@@ -131,8 +132,12 @@ def other_classes(course: Course) -> list[str]:
     return [] if course.class_name else [name for name in classes(course.root) if name != "example"]  # of `make grade`
 
 
-def require_class(course: Course) -> None:
+def require_class(course: Course, *, or_new: bool = False) -> None:
     """See to it that a class is named where classes were begun and nothing is in the one without a name.
+
+    Args:
+        course: the course.
+        or_new: a class may be meant that is yet to be begun.
 
     Raises:
         CourseError: none is named.
@@ -143,7 +148,8 @@ def require_class(course: Course) -> None:
     submitted = submitted_folder(nbgrader)
     handed_in = submitted.is_dir() and any(not path.name.startswith(".") for path in submitted.iterdir())
     if not handed_in and not gradebook.has_students(nbgrader):
-        raise CourseError(f"nobody is in the class without a name: say which with --class: {', '.join(others)}")
+        new = "; a new one with --class and its name" if or_new else ""
+        raise CourseError(f"nobody is in the class without a name: say which with --class: {', '.join(others)}{new}")
 
 
 def _sections_file(nbgrader: NbGrader) -> Path:

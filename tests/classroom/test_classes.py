@@ -98,11 +98,17 @@ def test_a_forgotten_class_is_asked_for(course, table, tmp_path):
     )
     for command in (*commands, "due 01 2027-01-15", "answers 01 why why.csv", f"tokens {tmp_path / 'tokens.csv'}"):
         assert refusal(*command.split()).endswith("say which with --class: monday"), command
+    told = refusal("students", "add", table("id", "ben"))
+    assert told.endswith("say which with --class: monday; a new one with --class and its name")
     assert set((course.root / "classroom").rglob("*")) == made
     assert "say which" not in refusal("grade", "01", "--class", "monday")
     assert "2027-01-15" in run("due", "01", "2027-01-15", "--class", "monday").output
-    run("students", "add", table("id", "ben"))
-    assert "2027-01-16" in run("due", "01", "2027-01-16").output  # there is a class without a name, too
+    # There is a class without a name, too, if somebody is in it.
+    shutil.move(course.root / "classroom/monday", tmp_path)
+    assert "1 student added" in run("students", "add", table("id", "ben")).output
+    shutil.move(tmp_path / "monday", course.root / "classroom")
+    assert "1 student added" in run("students", "add", table("id", "cem")).output
+    assert "2027-01-16" in run("due", "01", "2027-01-16").output
     assert refusal("grade", "01").endswith("; or say which class with --class: monday")
 
 
