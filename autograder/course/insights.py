@@ -57,7 +57,7 @@ class MadeMistake:
 
     Attributes:
         id: the exercise and the id of the mistake, which stay when its sentence is reworded.
-        name: its sentence; where the mistake is not known, the kind of its message.
+        name: its sentence; where the mistake is not known, what one of those who made it was told.
         named: whether the check knew the mistake.
         says: a fact that students were shown.
         count: how many students.
@@ -340,19 +340,18 @@ def _look_into_code(insight: ExerciseInsight, exercise: Exercise, handed_in: lis
 
 
 def _made(exercise: str, item: Item) -> MadeMistake:
-    """The mistake that a verdict tells of; where the check knew none, the kind of its message."""
+    """The mistake that a verdict tells of; where the check knew none, the first line of what it said."""
     finding = item.finding or Finding(what=item.message)
     if finding.mistake:
         named = finding.mistake not in {mistake.id for mistake in Unexplained}
         return MadeMistake(f"{exercise}/{finding.mistake}", finding.says, named, finding.fact)
-    kind = _kind(item.status, item.message)
-    return MadeMistake(f"{exercise}/unnamed/{kind}", kind, False, item.message)
+    first = item.message.strip().split("\n")[0][:200] or str(item.status)
+    return MadeMistake(f"{exercise}/unnamed/{_kind(first)}", first, False, item.message)
 
 
-def _kind(status: str, message: str) -> str:
-    """What the messages of a mistake that has no name have in common: their first line, numbers apart."""
-    first = message.strip().split("\n")[0][:200] or status
-    return re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "#", first)
+def _kind(told: str) -> str:
+    """What the messages of a mistake that has no name have in common: all but the numbers."""
+    return re.sub(r"-?\d+(\.\d+)?(e[+-]?\d+)?", "#", told)
 
 
 def _typical(answers: list[str]) -> str:

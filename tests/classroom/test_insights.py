@@ -34,6 +34,17 @@ def test_a_mistake_keeps_its_id_when_its_sentence_is_reworded():
     assert ids == [("double/sign", "the sign is lost", True), ("double/sign", "a sign goes missing", True)]
 
 
+def test_a_mistake_without_a_name_is_told_as_one_student_was_told_it():
+    chapter = Chapter("01_x", "x", "X", (Exercise("double", 1),))
+    verdicts = [
+        insights.Verdicts(student, "01_x", [Item("double_check", Status.TIMEOUT, 0.0, 1.0, f"it took {seconds} s")], {})
+        for student, seconds in (("ada", 20), ("ben", 21.5))
+    ]
+    found = insights.look_into("course", [chapter], verdicts, insights.Marks(), {})
+    [made] = found.chapters[0].exercises[0].mistakes
+    assert (made.id, made.name, made.count) == ("double/unnamed/it took # s", "it took 20 s", 2)
+
+
 class _Tags(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
