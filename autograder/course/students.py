@@ -57,7 +57,8 @@ def read_students(file: Path) -> list[Person]:
         with file.open(newline="", encoding="utf-8-sig") as table:
             sample = table.readline()
             table.seek(0)
-            rows = list(csv.reader(table, delimiter=";" if sample.count(";") > sample.count(",") else ","))
+            comma, other = (";", ",") if sample.count(";") > sample.count(",") else (",", ";")
+            rows = list(csv.reader(table, delimiter=comma))
     except (OSError, ValueError, csv.Error) as error:
         told = error.strerror if isinstance(error, OSError) else "it is no CSV in UTF-8"
         raise CourseError(f"{file}: {told}") from error
@@ -70,7 +71,9 @@ def read_students(file: Path) -> list[Person]:
         if not any(field.strip() for field in row):
             continue
         if len(row) != len(head):
-            raise CourseError(f"{file}, line {line}: {len(row)} columns where the first row names {len(head)}")
+            told = f"{len(row)} column{'s' * (len(row) != 1)} where the first row names {len(head)}"
+            mixed = f": it holds {other!r} where the first row has {comma!r}" if other in "".join(row) else ""
+            raise CourseError(f"{file}, line {line}: {told}{mixed}")
         person = Person(**{name: field.strip() for name, field in zip(head, row, strict=True)})
         if not person.id or not is_folder_name(person.id):
             raise CourseError(f"{file}, line {line}: {plain(person.id)[:80]!r} cannot name a student's folder")
