@@ -80,11 +80,13 @@ class ExerciseInsight:
 
     Attributes:
         solved: share of those who handed in that got all points; None for an answer that is marked by hand.
-        mean: the mean share of its points, over those who have a mark.
+        mean: the mean share of its points; of an answer that is marked by hand over the marks given so far.
         statuses: how many verdicts of each kind, `passed` and `not attempted` among them.
         discrimination: correlation with the rest of the student's marks; None where it cannot be told.
         remark: why it tells nobody apart, if it does not.
         to_mark: answers that wait for a mark by hand.
+        marked: answers that were given one.
+        unanswered: what has 0 points without anybody's mark: empty, as handed out, or in a notebook that is unreadable.
         hint: the nudge that the chapter itself gives, as Markdown.
     """
 
@@ -97,6 +99,8 @@ class ExerciseInsight:
     discrimination: float | None = None
     remark: str = ""
     to_mark: int = 0
+    marked: int = 0
+    unanswered: int = 0
     hint: str = ""
     mistakes: list[MadeMistake] = field(default_factory=list)
 
@@ -158,8 +162,8 @@ class Marks:
 
     times: dict[tuple[str, str], datetime] = field(default_factory=dict)
     due: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    by_hand: dict[tuple[str, str, str], tuple[float, bool]] = field(default_factory=dict)
-    """(student, folder, exercise): the mark, and whether it is still to be given"""
+    by_hand: dict[tuple[str, str, str], tuple[float, bool, bool]] = field(default_factory=dict)
+    """(student, folder, exercise): the mark, whether it is still to be given, and whether somebody gave it"""
 
 
 def run(course: Course, chapters: list[Chapter], nbgrader: NbGrader | None = None) -> Path:
@@ -218,7 +222,12 @@ def read_marks(book: Gradebook) -> Marks:
             marks.due[student, folder] = due
     written = (
         book.db.query(
-            Assignment.name, SubmittedAssignment.student_id, BaseCell.name, Grade.score, Grade.needs_manual_grade
+            Assignment.name,
+            SubmittedAssignment.student_id,
+            BaseCell.name,
+            Grade.score,
+            Grade.needs_manual_grade,
+            Grade.manual_score.isnot(None),
         )
         .select_from(Grade)
         .join(BaseCell, Grade.cell_id == BaseCell.id)
@@ -227,8 +236,8 @@ def read_marks(book: Gradebook) -> Marks:
         .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
         .filter(~BaseCell.name.contains("_check"))
     )
-    for folder, student, name, score, waiting in written:
-        marks.by_hand[student, folder, name] = (float(score), bool(waiting))
+    for folder, student, name, score, waiting, given in written:
+        marks.by_hand[student, folder, name] = (float(score), bool(waiting), bool(given))
     return marks
 
 
@@ -307,8 +316,11 @@ def _shares(of_chapter: Mapping[str, list[Verdicts]]) -> dict[tuple[str, str, st
 def _look_into_written(insight: ExerciseInsight, chapter: Chapter, handed_in: list[Verdicts], marks: Marks) -> None:
     marked = [marks.by_hand.get((v.student, chapter.folder, insight.name)) for v in handed_in]
     found = [mark for mark in marked if mark is not None]
-    insight.to_mark = sum(waiting for _, waiting in found)
-    given = [score / insight.points for score, waiting in found if not waiting]
+    insight.to_mark = sum(waiting for _, waiting, _ in found)
+    # What is empty or unreadable has 0 points at once: before the first mark the mean would be theirs alone.
+    given = [score / insight.points for score, waiting, by_hand in found if by_hand and not waiting]
+    insight.marked = len(given)
+    insight.unanswered = len(found) - insight.to_mark - insight.marked
     insight.mean = statistics.fmean(given) if given else None
 
 

@@ -80,8 +80,17 @@ def test_a_class_on_one_page(sandboxed, course, hand_in):
     assert (made["id"], made["name"], made["count"]) == ("double/signs", "signs", 2)
     assert made["answer"] == "def double(x):\n    return 6"
     assert halve["mistakes"][0]["named"] is False
-    assert why["to_mark"] == 1
+    # Nobody marked anything yet: the two that are empty are no mean.
+    assert (why["to_mark"], why["marked"], why["unanswered"], why["mean"]) == (1, 0, 2, None)
+    assert "2 empty or unreadable: 0 points." in shown and "given by hand" not in shown
     assert [line["shares"] for line in read["lines"]] == [[1, None], [1 / 3, 1.0], [0.0, None]]
+
+    run("answers", "01", "why", "why.csv")
+    text = (course.root / "why.csv").read_text()
+    (course.root / "why.csv").write_text(text.replace("Because.,,", "Because.,0.5,"))
+    run("answers", "01", "why", "why.csv", "--read")
+    run("insights")
+    assert "Mean of 1 mark given by hand: 50\N{NO-BREAK SPACE}%." in page.read_text()
 
     with page.with_suffix(".csv").open() as table:
         rows = list(csv.DictReader(table))

@@ -61,7 +61,7 @@ def an_insights_page() -> str:
             "attend", 3, "code", 0.5, 0.5, {"passed": 5, "failed": 5}, 0.1, "who solved it did hardly better", 0,
             insights.first_hint([HINT]), found,
         ),
-        insights.ExerciseInsight("why", 1, "written", mean=0.7, to_mark=3),
+        insights.ExerciseInsight("why", 1, "written", mean=0.7, to_mark=3, marked=6, unanswered=1),
     ]  # fmt: skip
     times = [("the last day", 7, 0.8), ("late", 3, 0.4)]
     chapters = [insights.ChapterInsight(f"0{n}_x", f"Chapter {n}", 10, 3, times, exercises) for n in range(12)]
