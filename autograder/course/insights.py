@@ -18,7 +18,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
-from nbgrader.api import Assignment, BaseCell, Grade, Gradebook, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import Assignment, BaseCell, Grade, Gradebook, Student, SubmittedAssignment, SubmittedNotebook
 from nbgrader.apps.baseapp import NbGrader
 
 from autograder.cells import exercise_of
@@ -107,7 +107,7 @@ class ExerciseInsight:
 
 @dataclass
 class ChapterInsight:
-    """One chapter in a class: how many handed it in, when, and its exercises."""
+    """One chapter in a class: how many handed it in, when, its exercises, and of whom nothing is there."""
 
     folder: str
     title: str
@@ -116,6 +116,8 @@ class ChapterInsight:
     times: list[tuple[str, int, float]]
     """(when, how many, their mean share of the points)"""
     exercises: list[ExerciseInsight]
+    missing: list[str]
+    """who is in the gradebook, and without a graded hand-in"""
 
 
 @dataclass
@@ -158,8 +160,9 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Marks:
-    """What the gradebook adds: times of handing in, due dates, and answers that are marked by hand."""
+    """What the gradebook adds: who is in the class, when they handed in, due dates, answers that are marked by hand."""
 
+    students: list[str] = field(default_factory=list)
     times: dict[tuple[str, str], datetime] = field(default_factory=dict)
     due: dict[tuple[str, str], datetime] = field(default_factory=dict)
     by_hand: dict[tuple[str, str, str], tuple[float, bool, bool]] = field(default_factory=dict)
@@ -213,8 +216,8 @@ def read_verdicts(nbgrader: NbGrader, chapters: Iterable[Chapter]) -> list[Verdi
 
 
 def read_marks(book: Gradebook) -> Marks:
-    """Times and marks by hand, in two questions to the gradebook however large the class is."""
-    marks = Marks()
+    """Students, times and marks by hand, in three questions to the gradebook however large the class is."""
+    marks = Marks(sorted(student for (student,) in book.db.query(Student.id)))
     for student, folder, timestamp, due in hand_in_times(book):
         if timestamp:
             marks.times[student, folder] = timestamp
@@ -294,7 +297,9 @@ def look_into(
         late = sum(
             marks.times[key] > marks.due[key] for key in _keys(handed_in) if key in marks.due.keys() & marks.times
         )
-        shown.append(ChapterInsight(chapter.folder, chapter.title, len(handed_in), late, times, exercises))
+        there = {v.student for v in handed_in}
+        missing = [student for student in marks.students if student not in there]
+        shown.append(ChapterInsight(chapter.folder, chapter.title, len(handed_in), late, times, exercises, missing))
     return Insights(course, len(totals), shown, _lines([c.folder for c in shown], of_chapter))
 
 

@@ -59,6 +59,8 @@ class _Tags(HTMLParser):
 
 
 def test_a_class_on_one_page(sandboxed, course, hand_in):
+    (course.root / "class.csv").write_text("id\nada\nzoe\n")
+    run("students", "add", "class.csv")
     hand_in("ada", "01_numbers", double="return 6  # by Ada", halve="return x / 2", why="Because.")
     hand_in("ben", "01_numbers", double="return 6", halve=f"return open('''{EVIL}''')")
     hand_in("<i>cem", "01_numbers", double="return 2 * x", halve="return x / 2")
@@ -74,6 +76,8 @@ def test_a_class_on_one_page(sandboxed, course, hand_in):
     assert "by Ada" not in shown
 
     read = json.loads(page.with_suffix(".json").read_text())
+    assert [chapter["missing"] for chapter in read["chapters"]] == [["zoe"], ["<i>cem", "ben", "zoe"]]
+    assert "3 in the gradebook handed in nothing that is graded</strong>: &lt;i&gt;cem, ben, zoe." in shown
     double, halve, why = read["chapters"][0]["exercises"]
     assert (double["solved"], double["statuses"]) == (1 / 3, {"failed": 2, "passed": 1})
     [made] = double["mistakes"]

@@ -64,7 +64,9 @@ def an_insights_page() -> str:
         insights.ExerciseInsight("why", 1, "written", mean=0.7, to_mark=3, marked=6, unanswered=1),
     ]  # fmt: skip
     times = [("the last day", 7, 0.8), ("late", 3, 0.4)]
-    chapters = [insights.ChapterInsight(f"0{n}_x", f"Chapter {n}", 10, 3, times, exercises) for n in range(12)]
+    chapters = [
+        insights.ChapterInsight(f"0{n}_x", f"Chapter {n}", 10, 3, times, exercises, ["ben"] * 40) for n in range(12)
+    ]
     shares: list[float | None] = [1.0, 0.9, None, 0.8, 0.2, 0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
     lines = [insights.Line(f"student with a long name {n}", shares, 0.6, n == 0) for n in range(10)]
     return insights.render(insights.Insights("a course", 10, chapters, lines))
