@@ -100,13 +100,21 @@ def read_notebook(path: Path, max_mb: float = 20) -> NotebookNode:
         raise SubmissionError(f"it cannot be read: {error.strerror}") from None
     if len(data) > max_mb * (1 << 20):
         raise TooLarge(f"it is larger than {max_mb:g} MB: clear its outputs and save it")
+    return as_notebook(parse(data))
+
+
+def parse(data: bytes) -> Any:
+    """The JSON data in a notebook's file.
+
+    Raises:
+        SubmissionError: there is none.
+    """
     if not data.strip():
         raise SubmissionError("it is empty")
     try:
-        notebook = json.loads(data.decode("utf-8-sig"))
+        return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         raise SubmissionError("it is not a notebook: not JSON") from None
-    return as_notebook(notebook)
 
 
 def as_notebook(notebook: Any) -> NotebookNode:

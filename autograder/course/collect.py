@@ -44,6 +44,7 @@ from autograder.course.owner import (
 )
 from autograder.course.packing import HANDED_IN, MANIFEST, is_kept_beside_packs, read_manifest
 from autograder.plain import plain
+from autograder.submission import SubmissionError, parse
 
 SOMETHING_LEFT = 3
 # For each student.
@@ -95,6 +96,8 @@ class Taken:
     handed_in_at: datetime | None = None
     said: str = ""
     """what the student's manifest says of it, and whether it holds"""
+    broken: str = ""
+    """why `grade` cannot read it, such as a file that was cut short"""
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,10 @@ def run(course: Course, download: Path, *, submitted: Path | None, groups: Path 
     students = {one.student for one in taken}
     counts = f"{len(taken)} notebook{'s' * (len(taken) != 1)} of {len(students)} student{'s' * (len(students) != 1)}"
     print(f"{counts}: in {submitted}")
+    for one in taken:
+        if one.broken:
+            told = f"{one.broken}; it is kept and gets no points: ask for it anew"
+            print(f"autograder: {plain(one.student)}, {one.chapter.folder}: {told}", file=sys.stderr)
     if strangers := sorted(students - {student for _, student in known}) if known else []:
         print(
             f"autograder: not in the gradebook so far: {', '.join(map(plain, strangers))}; who is there under another "
@@ -290,7 +297,7 @@ def collect(
                 how, when = _put(submitted, student, chapter, found)
                 write_note(submitted, student, chapter.folder, owner)
                 said = found.manifest and read_manifest(found.manifest, found.content, found.place.name, chapter)
-                taken.append(Taken(student, chapter, found.place, how, when, said or ""))
+                taken.append(Taken(student, chapter, found.place, how, when, said or "", _broken(found.content)))
         except OSError as error:
             told = f"it cannot be written: {error.strerror}: {error.filename}"
             done = {one.place for one in taken}
@@ -558,6 +565,15 @@ def _put(submitted: Path, student: str, chapter: Chapter, found: HandedIn) -> tu
     if when:
         replace_file(stamp, _stamped(when))
     return how, when
+
+
+def _broken(content: bytes) -> str:
+    """What `grade` will say of a file without JSON in it; to look at its cells, too, would take five times as long."""
+    try:
+        parse(content)
+    except SubmissionError as error:
+        return str(error)
+    return ""
 
 
 def _stamped(when: datetime) -> bytes:

@@ -144,6 +144,25 @@ def test_who_is_not_in_the_gradebook_is_named(course, tmp_path):
     assert "2 notebooks of 2 students: in " in shown and "not in the gradebook so far: Ada L;" in shown
 
 
+def test_a_notebook_that_was_cut_short_is_named_and_kept(course, tmp_path):
+    files = {
+        "ada/numbers_chapter.ipynb": notebook()[:-9],
+        "ben/numbers_chapter.ipynb": b"\n",
+        "cem/x.ipynb": notebook(),
+    }
+    (tmp_path / "in.zip").write_bytes(archive(**files))
+    for how in ("new", "unchanged"):
+        done = CliRunner().invoke(cli.app, ["collect", str(tmp_path / "in.zip")], catch_exceptions=False)
+        assert done.exit_code == 0 and f"ada, 01_numbers: {how}" in done.stdout
+        do = "it is kept and gets no points: ask for it anew"
+        assert done.stderr.splitlines() == [
+            f"autograder: ada, 01_numbers: it is not a notebook: not JSON; {do}",
+            f"autograder: ben, 01_numbers: it is empty; {do}",
+        ]
+    kept = course.root / "classroom/submitted/ada/01_numbers/numbers_chapter.ipynb"
+    assert kept.read_bytes() == notebook()[:-9]
+
+
 def test_another_classs_download_is_refused_whole(course, tmp_path):
     monday, tuesday = ["Ada Lovelace", "Ben B", "Cem C", "Dua D"], ["Eva E", "Fay F"]
     for name, people in (("monday", monday), ("tuesday", tuesday)):
