@@ -658,6 +658,12 @@ def _expect_chance(cls: Callable) -> None:
     model.train()
     for handed in (True, False):
         _expect_choices_in_short_targets(fed, target, handed)
+    for batch in (1, drawn(9, 60), drawn(61, 200)):
+        source, lengths, target = _problem(batch, _STEPS // 4 + 2, 4)  # which `fed` reads
+        own = _own_tokens(fed, target, 0.5, handed=batch % 2 == 0)
+        truths, (low, high) = int((~own[:, 0]).sum()), likely_counts(len(own), 0.5)
+        told = {"asked": _asked(target, 0.5, batch % 2 == 0), "expected": 0.5, "got": truths / len(own)}
+        expect(low <= truths <= high, m.Seq2Seq.OTHER_SHARE, "the share of steps with the true token", **told)
 
 
 _STEPS = 600  # choices in a long target
