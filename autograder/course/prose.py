@@ -14,16 +14,20 @@ from autograder.cells import flags_of
 from autograder.pages import FORMULA, of_the_course
 
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
+_HINT = re.compile(r"<details>\s*<summary>(?:Hint|I'm getting).*?</details>", re.DOTALL)
 
 
 def folded_hints(cells: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
     """The Markdown of the folded hints below each exercise of a chapter, up to the next heading.
 
+    A hint is known by its name: the answer to a prediction and what the text goes on with may stand there too, in folds
+    of their own, beside a hint or before the next heading.
+
     Args:
         cells: of the chapter in `solutions/`; a source may be a list of lines, as it is in the file.
 
     Returns:
-        For each exercise's `grade_id` its cells of hints, in order.
+        For each exercise's `grade_id` its hints and "I'm getting …", each with its fold, in order.
     """
     hints: dict[str, list[str]] = {}
     current = ""
@@ -33,10 +37,10 @@ def folded_hints(cells: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         if about.get("solution"):
             current = about["grade_id"]
         elif current and cell["cell_type"] == "markdown":
-            if source.lstrip().startswith("<details>"):
-                hints.setdefault(current, []).append(source)
-            elif source.lstrip().startswith("#"):
+            if source.lstrip().startswith("#"):
                 current = ""
+            elif found := _HINT.findall(source):
+                hints.setdefault(current, []).extend(found)
     return hints
 
 
@@ -44,7 +48,7 @@ def first_hint(folded: Iterable[str]) -> str:
     """The Markdown inside the first of some folded hints; empty if there is none.
 
     Args:
-        folded: cells as `folded_hints` gives them, which hold errors and their causes too.
+        folded: as `folded_hints` gives them, errors and their causes among them.
     """
     inside = re.search(r"<summary>Hint[^<]*</summary>(.*?)</details>", "\n".join(folded), re.DOTALL)
     return inside[1].strip() if inside else ""

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from autograder import cli
 from autograder.answers import Answer
 from autograder.course import example_class
-from autograder.course.prose import formatted
+from autograder.course.curriculum import find_course
+from autograder.course.prose import first_hint, folded_hints, formatted
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
@@ -96,6 +97,24 @@ def test_the_courses_own_text_needs_nothing_beside_it():
     assert page.count("<math") == 2 and "<code>$d$</code>" in page
     assert "[picture: a map]" in page and "<img" not in page
     assert "02.ipynb" not in page and 'href="https://example.org"' in page
+
+
+def test_a_card_ends_with_the_hints_of_its_exercise():
+    """In every chapter: no answer to a prediction, nothing that the text goes on with, and no hint is lost."""
+    course = find_course(REPOSITORY)
+    for chapter in course.curriculum:
+        cells = json.loads(course.solution(chapter).read_bytes())["cells"]
+        hints = folded_hints(cells)
+        assert set(hints) == {e.name for e in chapter.exercises if e.kind != "written"}, chapter.folder
+        for name, folds in hints.items():
+            for fold in folds:
+                assert fold.startswith(("<details><summary>Hint", "<details><summary>I'm getting")), (name, fold[:80])
+                assert fold.endswith("</details>") and fold.count("<details>") == 1, (name, fold[-80:])
+            assert first_hint(folds), name
+        text = "".join("".join(cell["source"]) for cell in cells)
+        for kind in ("Hint", "I'm getting"):
+            kept = [fold for folds in hints.values() for fold in folds if f"<summary>{kind}" in fold]
+            assert len(kept) == text.count(f"<summary>{kind}"), (chapter.folder, kind)
 
 
 def test_feedback_for_one_student_and_chapter(graded):
