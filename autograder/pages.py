@@ -140,7 +140,7 @@ def _told(link: re.Match) -> str:
     """A link as its text and its address."""
     address, text = html.unescape(link[1] or ""), link[2]
     if "://" not in address or address in html.unescape(text):
-        return "" if text == "¶" else text  # which stands beside each heading, and leads to it
+        return "" if html.unescape(text) == "¶" else text  # which stands beside each heading, and leads to it
     return f"{text} ({html.escape(address)})"
 
 

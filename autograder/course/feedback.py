@@ -2,7 +2,8 @@
 
 A summary, then a card for each exercise: points, verdict, what the check said, the student's own answer, the
 instructor's comment and the chapter's hints; the chapter as it was handed out is folded below. A page needs no network
-and holds no script. What a student wrote is text on it; what is formatted comes from `solutions/`.
+and holds no script. What a student wrote is text on it; what is formatted comes from `solutions/`, or is a
+comment, which may hold nothing that acts.
 """
 
 import html
@@ -25,7 +26,7 @@ from autograder.cells import flags_of
 from autograder.course import gradebook
 from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
-from autograder.course.prose import folded_hints, formatted, with_code
+from autograder.course.prose import comment_as_html, folded_hints, formatted, with_code
 from autograder.course.receipts import read_receipt
 from autograder.course.standing import refresh_penalties
 from autograder.plain import shown
@@ -76,6 +77,7 @@ class Card:
     max_points: float = 0.0
     remarks: list[Remark] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
+    """what a person wrote about the answer, as Markdown: formgrader's box says so"""
     hints: list[Markup] = field(default_factory=list)
 
 
@@ -240,5 +242,6 @@ def render(sheet: Sheet) -> str:
     templates = Environment(loader=FileSystemLoader(here), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     templates.filters["number"] = lambda points: f"{round(points, 2):g}"
     templates.filters["with_code"] = with_code
+    templates.filters["comment_as_html"] = comment_as_html
     style = Markup((here / "page.css").read_text(encoding="utf-8"))
     return templates.get_template("feedback.html").render(sheet=sheet, style=style)

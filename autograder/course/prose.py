@@ -1,4 +1,4 @@
-"""The course's own prose on pages that need nothing beside them: hints, formulas and pictures of `solutions/`."""
+"""Prose on pages that need nothing beside them: hints, formulas and pictures of `solutions/`, and what people wrote."""
 
 import base64
 import html
@@ -11,7 +11,7 @@ from latex2mathml.converter import convert
 from markupsafe import Markup
 
 from autograder.cells import flags_of
-from autograder.pages import FORMULA, of_the_course
+from autograder.pages import FORMULA, of_a_student, of_the_course
 
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 _HINT = re.compile(r"<details>\s*<summary>(?:Hint|I'm getting).*?</details>", re.DOTALL)
@@ -75,9 +75,20 @@ def formatted(source: str, folder: Path | None = None) -> Markup:
     page = re.sub(r'<a class="anchor-link".*?</a>', "", page)
     page = re.sub(r'<a href="(?!https?:)[^"]*"[^>]*>(.*?)</a>', r"\1", page, flags=re.DOTALL)
     page = re.sub(r"<img\b[^>]*>", lambda image: _drawn(image, folder) or _described(image), page)
+    return Markup(re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], _fitted(page)))
+
+
+def comment_as_html(comment: str) -> Markup:
+    """A person's comment, Markdown with formulas, as HTML that only reads; a picture is its text."""
+    page = re.sub(r'<img(?: \w+="[^"]*")*>', _described, of_a_student(comment))
+    wide = re.compile(r'<table>.*?</table>|<math display="block">.*?</math>', re.DOTALL)
+    return Markup(_fitted(wide.sub(r'<div class="scroll" tabindex="0">\g<0></div>', page)))
+
+
+def _fitted(page: str) -> str:
+    """HTML that fits into a page with headings of its own, and can be scrolled by keys."""
     page = re.sub(r"<(/?)h(\d)[^>]*>", lambda found: f"<{found[1]}h{min(int(found[2]) + 2, 6)}>", page)
-    page = page.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
-    return Markup(re.sub("\ue000(\\d+)\ue001", lambda found: formulas[int(found[1])], page))
+    return page.replace("<pre>", '<pre tabindex="0">').replace("<th></th>", "<td></td>")
 
 
 def with_code(sentence: str) -> Markup:

@@ -128,6 +128,10 @@ def test_what_an_answer_needs_is_kept(text):
     assert all(part in html for part in KEPT[text]), html
 
 
+def test_a_heading_has_no_sign_of_the_link_to_it():
+    assert of_a_student("# Why").replace("\n", "") == '<div class="tex2jax_ignore"><h1>Why</h1></div>'
+
+
 @pytest.mark.parametrize("piece", ["<ul><li>", "# a\n", "a|b\n-|-\n", "<b>x</b> and more words "])
 def test_what_would_take_minutes_is_shown_as_it_was_typed(piece):
     page = of_a_student(30_000 * piece)

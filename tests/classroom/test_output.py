@@ -79,7 +79,10 @@ def test_comments_points_and_penalties_are_on_the_page(course, graded):
     with Gradebook(f"sqlite:///{graded / 'gradebook.db'}", "attention") as book:
         grade = book.find_grade("why", "numbers_chapter", "01_numbers", "ada")
         grade.manual_score, grade.needs_manual_grade = 0.5, False
-        book.find_comment("why", "numbers_chapter", "01_numbers", "ada").manual_comment = "Half <of> it."
+        comment = book.find_comment("why", "numbers_chapter", "01_numbers", "ada")
+        comment.manual_comment = (
+            "Half <of> it. **Warum**? $n\\,m$ [x](javascript:alert(1)) ![a map](https://evil/seen.png)"
+        )
         submission = book.find_submission("01_numbers", "ada")
         submission.assignment.duedate, submission.timestamp = datetime(2026, 1, 1), datetime(2026, 1, 2)
         book.db.commit()
@@ -87,7 +90,9 @@ def test_comments_points_and_penalties_are_on_the_page(course, graded):
         config.write("\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
     run("feedback")
     page = (graded / "feedback/ada/01_numbers/numbers_chapter.html").read_text()
-    assert "Half &lt;of&gt; it." in page and "partly right" in page
+    assert "Half &lt;of&gt; it. <strong>Warum</strong>? <math" in page and "partly right" in page
+    assert "$n" not in page and "<em>[picture: a map]</em>" in page
+    assert not any(sign in page for sign in ("javascript:", "<img", "evil/"))
     assert "0 of 4 points" in page and "3.5 taken off for handing in late" in page
 
 

@@ -25,6 +25,10 @@ HINT = (
     "<details><summary>Hint 1: a nudge</summary>\n\nDivide by $\\sqrt{d}$:\n\n```python\nscores / d ** 0.5\n```\n\n"
     "| shape | of |\n|---|---|\n| `(B, n, m)` | the weights |\n</details>"
 )
+COMMENT = (
+    f"# Well begun.\n\nSee 3.2,\n**both** parts:\n\n$${'x + ' * 60}x$$\n\n| {'a column | ' * 30}\n{'|---' * 30}|\n\n"
+    f"```python\nscores / d ** 0.5  # {'x' * 90}\n```\n\n![a map](x.png)"
+)
 ANSWER = "def attend(queries, keys):\n    return (queries @ keys.mT).softmax(dim=-1)  # " + "x" * 90
 
 
@@ -39,7 +43,7 @@ def a_feedback_page() -> str:
     )
     cards = [
         feedback.Card("double", ANSWER, False, "passed", 2, 2),
-        feedback.Card("attend", ANSWER, False, "failed", 0, 3, [wrong], ["Well begun.\nSee 3.2."], [formatted(HINT)]),
+        feedback.Card("attend", ANSWER, False, "failed", 0, 3, [wrong], [COMMENT], [formatted(HINT)]),
         feedback.Card("split", ANSWER, False, "partly right", 1, 3, [feedback.Remark("failed", "", "1 of 3")]),
         feedback.Card("halve", ANSWER, False, "not attempted", 0, 1),
         feedback.Card("why", "Because.", True, "to be marked", 0, 1),
