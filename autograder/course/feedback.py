@@ -66,7 +66,7 @@ class Card:
     """One exercise on the page.
 
     `verdict` is passed, partly right, failed, not attempted, …, or "to be marked" while a mark by hand is missing,
-    "not read" where the notebook could not be graded.
+    "not read" where the notebook could not be graded. Of code it is the checks', whatever mark a person gave.
     """
 
     name: str
@@ -75,6 +75,8 @@ class Card:
     verdict: str = ""
     points: float = 0.0
     max_points: float = 0.0
+    by_hand: bool = False
+    """whether a person gave the mark of code, in place of the checks"""
     remarks: list[Remark] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     """what a person wrote about the answer, as Markdown: formgrader's box says so"""
@@ -183,6 +185,7 @@ def _sheet(
     except MissingEntry:
         pass  # graded, and taken out of the gradebook since
     cards: list[Card] = []
+    earned: dict[str, float] = {}  # by the checks alone, where there are any
     for cell in notebook.cells:
         about = flags_of(cell)
         name = about.get("grade_id", "")
@@ -198,6 +201,9 @@ def _sheet(
         if about.get("grade"):
             grade = grades.get(name)
             card.points += grade.score if grade else 0.0
+            if grade is not None and not card.written:
+                card.by_hand |= grade.manual_score is not None or bool(grade.extra_credit)
+                earned[card.name] = earned.get(card.name, 0.0) + (grade.auto_score or 0.0)
             card.max_points += grade.max_score if grade else float(about.get("points", 0))
             if grade is not None and grade.needs_manual_grade:
                 card.verdict = "to be marked"
@@ -206,18 +212,18 @@ def _sheet(
             if cell.cell_type == "code" and not ungradable:
                 card.remarks += _remarks(cell, told.get(name))
     for card in cards:
-        card.verdict = "not read" if ungradable else card.verdict or _verdict(card)
+        card.verdict = "not read" if ungradable else card.verdict or _verdict(card, earned.get(card.name, card.points))
     points, most = sum(c.points for c in cards), sum(c.max_points for c in cards)
     return Sheet(
         student, chapter.title, cards, max(0.0, points - penalty), most, penalty, Markup(""), "", shown(ungradable)
     )
 
 
-def _verdict(card: Card) -> str:
-    if card.max_points and card.points >= card.max_points:
+def _verdict(card: Card, earned: float) -> str:
+    if card.max_points and earned >= card.max_points:
         return "passed"
     wrong = next((r.status for r in card.remarks if r.status != "passed"), "")
-    return "partly right" if card.points else wrong or ("marked" if card.written else "failed")
+    return "partly right" if earned else wrong or ("marked" if card.written else "failed")
 
 
 def _remarks(cell: NotebookNode, item: Item | None) -> list[Remark]:

@@ -96,6 +96,25 @@ def test_comments_points_and_penalties_are_on_the_page(course, graded):
     assert "0 of 4 points" in page and "3.5 taken off for handing in late" in page
 
 
+def test_a_mark_given_by_hand_stands_beside_what_the_check_said(graded, hand_in):
+    """Both ways: for an answer that was never written, and against a check that passed."""
+    hand_in("cem", "01_numbers", double="return 2 * x")
+    run("grade", "--workers", 1)
+    with Gradebook(f"sqlite:///{graded / 'gradebook.db'}", "attention") as book:
+        for student, name, score in (("ada", "double", 1.5), ("cem", "halve", 1.0), ("ben", "double", 0.5)):
+            book.find_grade(f"{name}_check", "numbers_chapter", "01_numbers", student).manual_score = score
+        book.db.commit()
+    run("feedback")
+    ada, ben, cem = (
+        " ".join((graded / f"feedback/{student}/01_numbers/numbers_chapter.html").read_text().split())
+        for student in ("ada", "ben", "cem")
+    )
+    assert "</a>: passed, 1.5 of 2, a mark given by hand</li>" in ada
+    assert "</a>: failed, 0.5 of 2, a mark given by hand</li>" in ben and "signs" in ben
+    assert "– not attempted</strong> · 1 of 1, a mark given by hand</span>" in cem
+    assert [page.count("given by hand") for page in (ada, ben, cem)] == [2, 2, 2], "of the one exercise"
+
+
 def test_the_courses_own_text_needs_nothing_beside_it():
     text = "# A\n\n$d$ and `$d$` ![a map](x.svg) [there](02.ipynb) [site](https://example.org)\n\n$$x^2$$"
     page = formatted(text)
