@@ -21,6 +21,14 @@ class Status(StrEnum):
     COURSE_FAULT = "course fault"  # the check itself raised: it costs nobody a point
 
 
+_IN_WORDS: dict[str, str] = {Status.TIMEOUT: "took too long", Status.COURSE_FAULT: "a fault of the course"}
+
+
+def in_words(status: str) -> str:
+    """What a student reads for a status, in a terminal and on every page."""
+    return _IN_WORDS.get(status, status)
+
+
 @dataclass(frozen=True)
 class Finding:
     """What a check found wrong: a mistake, and the fact that shows it. All of it is text; what is not known is empty.

@@ -25,19 +25,16 @@ from autograder.isolation.sandbox import why_not_sandboxed
 from autograder.job import Job, Outcome, grade_job
 from autograder.source import read_definitions
 from autograder.submission import SubmissionError, TooLarge, lay_over, read_notebook
-from autograder.verdict import Status
+from autograder.verdict import Status, in_words
 
 _MOST_MB_TO_MEND = 500
-MARKS = {
-    Status.PASSED: "[green]✓ passed[/]",
-    Status.FAILED: "[red]✗ failed[/]",
-    Status.NOT_ATTEMPTED: "[dim]· not attempted[/]",
-    Status.ERROR: "[red]✗ error[/]",
-    Status.TIMEOUT: "[red]✗ took too long[/]",
-    Status.CRASHED: "[red]✗ crashed[/]",
-    Status.MISSING: "[yellow]? missing[/]",
-    Status.COURSE_FAULT: "[yellow]! a fault of the course[/]",
+_SIGNS = {
+    Status.PASSED: ("green", "✓"),
+    Status.NOT_ATTEMPTED: ("dim", "·"),
+    Status.MISSING: ("yellow", "?"),
+    Status.COURSE_FAULT: ("yellow", "!"),
 }
+MARKS = {s: "[{}]{} {}[/]".format(*_SIGNS.get(s, ("red", "✗")), in_words(s)) for s in Status}
 
 
 def run(course: Course, chapters: list[Chapter], *, repair: bool, watch: bool) -> int:

@@ -31,7 +31,7 @@ from autograder.course.receipts import read_receipt
 from autograder.course.standing import refresh_penalties
 from autograder.plain import shown
 from autograder.submission import repair
-from autograder.verdict import Finding, Item
+from autograder.verdict import Finding, Item, in_words
 
 # Beyond this an answer or a message is cut short: a page is read on a phone.
 _LONGEST = 20_000
@@ -88,6 +88,7 @@ class Sheet:
     """All that a page shows."""
 
     student: str
+    """their name where the gradebook knows it, else that of their folder"""
     title: str
     cards: list[Card]
     points: float
@@ -119,6 +120,7 @@ def write(course: Course, chapters: list[Chapter], student: str | None = None) -
     pages = 0
     with gradebook.open_gradebook(nbgrader) as book:
         refresh_penalties(nbgrader, book)
+        names = {known.id: shown(gradebook.full_name(known)) for known in book.students}
         for chapter in chapters:
             graded = list(_graded(nbgrader, chapter, student))
             if not graded:
@@ -128,6 +130,7 @@ def write(course: Course, chapters: list[Chapter], student: str | None = None) -
             link = f"{settings.book_url.rstrip('/')}/chapters/{chapter.folder}/{chapter.module}.html"
             for name, path in graded:
                 sheet = _sheet(nbgrader, book, chapter, name, path, hints)
+                sheet.student = names.get(name) or name
                 sheet.chapter, sheet.book = folded, link if settings.book_url else ""
                 folder = Path(coursedir.format_path(coursedir.feedback_directory, name, chapter.folder))
                 folder.mkdir(parents=True, exist_ok=True)
@@ -222,7 +225,7 @@ def _sheet(
 def _verdict(card: Card, earned: float) -> str:
     if card.max_points and earned >= card.max_points:
         return "passed"
-    wrong = next((r.status for r in card.remarks if r.status != "passed"), "")
+    wrong = next((in_words(r.status) for r in card.remarks if r.status != "passed"), "")
     return "partly right" if earned else wrong or ("marked" if card.written else "failed")
 
 

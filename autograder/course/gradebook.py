@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 from nbgrader import utils
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.apps.baseapp import NbGrader
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -59,6 +59,11 @@ def has_students(app: NbGrader) -> bool:
             return bool(book.students)
     except SQLAlchemyError:  # no such database on the server
         return False
+
+
+def full_name(student: Student) -> str:
+    """A student's first and last name, as far as the gradebook knows them; empty if it knows neither."""
+    return " ".join(filter(None, (student.first_name, student.last_name)))
 
 
 def record(

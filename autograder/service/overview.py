@@ -94,7 +94,7 @@ def due_dates(book: Gradebook) -> dict[str, datetime]:
 
 def _names(book: Gradebook) -> dict[str, str]:
     """What each student is called, by the name of the folder."""
-    return {s.id: " ".join(filter(None, (s.first_name, s.last_name))) for s in book.students}
+    return {s.id: gradebook.full_name(s) for s in book.students}
 
 
 def stuck_on(course: Course, ones: list[Received]) -> list[Stuck]:

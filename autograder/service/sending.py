@@ -26,6 +26,7 @@ from autograder.course.curriculum import Chapter, Course, CourseError
 from autograder.course.files import replace_file
 from autograder.course.packing import Packed, known_name, prepare
 from autograder.plain import plain
+from autograder.verdict import in_words
 
 _TOKEN, _TOKEN_FILE = "AUTOGRADER_TOKEN", "token.txt"
 # A notebook server's own on a JupyterHub. It is for that Hub's services alone: for the one that its environment names.
@@ -294,7 +295,7 @@ def show(told: dict[str, Any]) -> str:
     for check in told.get("checks", []):
         sign = _SIGNS.get(check["status"], "✗")
         of = f"{check['points']:g} of {check['max_points']:g}"
-        lines.append(f"  {sign} {plain(check['exercise'])}: {of}, {plain(check['status'])}")
+        lines.append(f"  {sign} {plain(check['exercise'])}: {of}, {plain(in_words(check['status']))}")
         if check["status"] not in _SIGNS:
             lines += [f"      {plain(line)}" for line in str(check["message"]).split("\n") if line.strip()][:12]
     return "".join(f"{line}\n" for line in lines)

@@ -36,6 +36,7 @@ from autograder.service import store as state
 from autograder.service.people import SECONDS, Identify, Person, Sessions
 from autograder.service.receive import Refused
 from autograder.service.settings import Rules
+from autograder.verdict import in_words
 
 _HERE = Path(__file__).parent
 _COURSE = Path(autograder.course.__file__).parent
@@ -433,6 +434,7 @@ _TEMPLATES.filters |= {
     "number": _number,
     "duration": _duration,
     "with_code": with_code,
+    "in_words": in_words,
 }
 _STYLE = Markup((_COURSE / "page.css").read_text(encoding="utf-8"))
 

@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 from autograder import cli
 from autograder.answers import Answer
 from autograder.course import example_class
+from autograder.course.check import MARKS
 from autograder.course.curriculum import find_course
 from autograder.course.prose import first_hint, folded_hints, formatted
+from autograder.verdict import Status, in_words
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
@@ -113,6 +115,22 @@ def test_a_mark_given_by_hand_stands_beside_what_the_check_said(graded, hand_in)
     assert "</a>: failed, 0.5 of 2, a mark given by hand</li>" in ben and "signs" in ben
     assert "– not attempted</strong> · 1 of 1, a mark given by hand</span>" in cem
     assert [page.count("given by hand") for page in (ada, ben, cem)] == [2, 2, 2], "of the one exercise"
+
+
+def test_a_feedback_page_says_whose_it_is_and_what_came_of_it_in_the_words_of_check(course, graded, hand_in):
+    words = (REPOSITORY / "docs/student.md").read_text()
+    assert all(f"\n| {in_words(status)} |" in words and in_words(status) in MARKS[status] for status in Status)
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("cell_seconds = 20", "cell_seconds = 0.5"))
+    hand_in("ben", "01_numbers", double="while True: pass")
+    run("grade", "--workers", 1)
+    with Gradebook(f"sqlite:///{graded / 'gradebook.db'}", "attention") as book:
+        book.update_or_create_student("ben", first_name="Ben", last_name="Braun <i>")
+    run("feedback")
+    ben = (graded / "feedback/ben/01_numbers/numbers_chapter.html").read_text()
+    assert "✗ took too long</strong>" in ben and "timeout" not in ben
+    assert "Feedback for Ben Braun &lt;i&gt;<" in ben
+    assert "Feedback for ada<" in (graded / "feedback/ada/01_numbers/numbers_chapter.html").read_text()
 
 
 def test_the_courses_own_text_needs_nothing_beside_it():

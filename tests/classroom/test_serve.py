@@ -315,6 +315,11 @@ def test_a_clock_that_is_off_is_said_and_does_not_count():
     assert "clock" not in sending._receipt(told, sending._read_address("https://example.org"))
 
 
+def test_a_verdict_is_told_in_the_words_of_check():
+    check = {"exercise": "double", "points": 0, "max_points": 2, "status": "timeout", "message": "20 seconds"}
+    assert "✗ double: 0 of 2, took too long\n" in sending.show({"points": 0, "max_points": 2, "checks": [check]})
+
+
 # Verdicts.
 
 
