@@ -24,7 +24,7 @@ from typing import Any
 import nbformat
 from rich.console import Console
 
-from autograder.cells import flags_of
+from autograder.cells import exercise_of, flags_of
 from autograder.course.check import check_job, mend, original
 from autograder.course.curriculum import Chapter, Course, CourseError, find_course
 from autograder.course.files import replace_file
@@ -32,7 +32,7 @@ from autograder.course.owner import is_folder_name
 from autograder.job import Outcome, grade_job
 from autograder.plain import plain
 from autograder.source import functions_in
-from autograder.submission import SubmissionError, TooLarge, lay_over, read_notebook
+from autograder.submission import Repaired, SubmissionError, TooLarge, lay_over, read_notebook
 from autograder.verdict import Status
 
 MANIFEST = "manifest.json"
@@ -138,7 +138,7 @@ def pack(course: Course, chapter: Chapter, name: str) -> Packed:
 
 
 def look_over(course: Course, chapter: Chapter, content: bytes) -> list[str]:
-    """What a student should know of a notebook before handing it in: damage, cells run out of order, no answer.
+    """What a student should know of a notebook before handing it in: damage, how it was run, no answer.
 
     Args:
         course: a student's copy, or the repository.
@@ -154,20 +154,37 @@ def look_over(course: Course, chapter: Chapter, content: bytes) -> list[str]:
         notes.append(
             f"the notebook is not intact ({'; '.join(laid.problems[:3])}); this costs no marks, and --repair mends it"
         )
-    cells = [cell for cell in json.loads(content.decode("utf-8-sig"))["cells"] if cell.get("cell_type") == "code"]
-    counts = [cell.get("execution_count") for cell in cells]
-    ran = [count for count in counts if isinstance(count, int)]
-    if ran != sorted(ran):
-        notes.append("cells were run out of order: restart the kernel, run all cells, see that it still works, save")
     answers = [part for part in laid.parts if part.role in ("solution", "written") and not part.missing]
-    if left := [part.name for part in answers if part.untouched]:
+    left = [part.name for part in answers if part.untouched]
+    if amiss := _amiss_in_running(laid, content, left):
+        notes.append(f"{', and '.join(amiss)}: restart the kernel, run all cells, see that it still works, save")
+    if left:
         notes.append(f"{', '.join(left)}: as handed out, without an answer of yours")
-    answers = [part for part in answers if part.role == "solution" and not part.untouched]
-    written = {part.cell.source.strip() for part in answers}
-    idle = [cell for cell in cells if _source(cell).strip() in written and cell.get("execution_count") is None]
-    if idle:
-        notes.append(f"{len(idle)} answer{'s were' if len(idle) > 1 else ' was'} not run since the kernel's last start")
     return notes
+
+
+def _amiss_in_running(laid: Repaired, content: bytes, left: list[str]) -> list[str]:
+    """What the numbers beside a notebook's code cells tell: run out of order, or never.
+
+    A cell that does nothing needs no run, nor do those of an exercise that is left as it was handed out.
+    """
+    cells = [cell for cell in json.loads(content.decode("utf-8-sig"))["cells"] if cell.get("cell_type") == "code"]
+    ran = [cell["execution_count"] for cell in cells if isinstance(cell.get("execution_count"), int)]
+    amiss = ["cells were run out of order"] * (ran != sorted(ran))
+    idle = {part.cell.source.strip() for part in laid.parts if part.name in left or exercise_of(part.name) in left}
+    needed = [cell for cell in cells if _has_code(cell) and _source(cell).strip() not in idle]
+    never = [_source(cell).strip() for cell in needed if not isinstance(cell.get("execution_count"), int)]
+    if never:
+        own = [part.name for part in laid.parts if part.role == "solution" and part.cell.source.strip() in never]
+        told = f" (of your answers: {', '.join(own)})" if own else ""
+        amiss.append(f"{len(never)} of {len(needed)} code cells ha{'ve' if len(never) > 1 else 's'} not been run{told}")
+    return amiss
+
+
+def _has_code(cell: dict[str, Any]) -> bool:
+    """Whether there is anything to run: more than comments, and other than the hand-in that is under way."""
+    lines = [line.strip() for line in _source(cell).splitlines()]
+    return any(line and not line.startswith("#") for line in lines) and "hand_in(" not in _source(cell)
 
 
 def _source(cell: dict[str, Any]) -> str:

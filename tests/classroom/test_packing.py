@@ -70,11 +70,35 @@ def test_damage_and_an_odd_order_are_noted_and_mended_if_asked(own):
         cells[2]["source"] = "assert True"
 
     edit(path, spoil)
+    odd = "Note: cells were run out of order, and 1 of 5 code cells has not been run (of your answers: halve): restart"
     shown = run("hand-in", "01", "--name", "Ada").output
-    assert "out of order" in shown and "`double_check` is locked" in shown and "1 answer was not run" in shown
+    assert "`double_check` is locked" in shown and odd in shown
     shown = run("hand-in", "01", "--repair").output
     assert "mended" in shown and "not intact" not in shown
-    assert "out of order" in shown and "1 answer was not run" in shown  # what the notebook said of that is kept
+    assert odd in shown  # what the notebook said of that is kept
+
+
+def test_code_cells_that_were_never_run_are_counted_where_it_matters(own):
+    """Not the cells of an exercise without an answer, nor those that do nothing, nor the one that hands in."""
+    path = own(double=RIGHT["double"])
+    idle = ["", "# a thought", "from autograder.course.packing import hand_in\n\nhand_in()"]
+
+    def run_some(count: int) -> str:
+        notebook = json.loads(path.read_text())
+        code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        for number, cell in enumerate(code[:3]):
+            cell["execution_count"] = number + 1 if number < count else None
+        if len(code) == 5:
+            new = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+            notebook["cells"] += [new | {"id": f"own{n}", "source": source} for n, source in enumerate(idle)]
+        path.write_text(json.dumps(notebook))
+        return run("hand-in", "01", "--name", "Ada").output
+
+    left = "Note: halve, why: as handed out"
+    assert "Note: 3 of 3 code cells have not been run (of your answers: double): restart" in (shown := run_some(0))
+    assert left in shown and "packed for Ada" in shown
+    assert "Note: 1 of 3 code cells has not been run: restart the kernel" in run_some(2)
+    assert "not been run" not in (shown := run_some(3)) and left in shown
 
 
 def test_an_exercise_without_an_answer_is_named(own):
@@ -194,7 +218,7 @@ def test_the_card_in_a_notebook_holds_no_colours(own, course):
     command = [sys.executable, "-c", IN_A_NOTEBOOK.format("x + x")]
     environment = os.environ | {"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-color"}
     shown = subprocess.run(command, capture_output=True, text=True, cwd=course.root, env=environment).stdout
-    assert "1 answer was not run" in shown and "x1b" not in shown and "\x1b[1m1" not in shown, shown
+    assert "of your answers: double" in shown and "x1b" not in shown and "\x1b[1m1" not in shown, shown
 
 
 def test_on_a_full_disk_a_lost_notebook_is_not_made_and_one_line_says_why(course, monkeypatch, capfd):
