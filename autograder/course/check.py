@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -157,8 +158,8 @@ def verdicts(chapter: Chapter, outcome: Outcome, *, hidden: bool) -> Table:
         possible = sum(item.max_points for item in outcome.items)
         counted = f"{earned:g} of {possible:g} points"
     else:
-        passed = sum(all(item.status == Status.PASSED for item in items) for items in checks.values())
-        counted = f"{passed} of {len(checks)} exercises pass their visible checks; grading gives the points"
+        passing = count_passing({item.grade_id: item.status for item in outcome.items})
+        counted = f"{passing} their visible checks; grading gives the points"
     table = Table(title=f"{chapter.folder}  {counted}", title_justify="left", title_style="bold")
     table.add_column("exercise", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -176,6 +177,19 @@ def verdicts(chapter: Chapter, outcome: Outcome, *, hidden: bool) -> Table:
         told = escape(worst.message) if worst and worst.status != Status.NOT_ATTEMPTED else ""
         table.add_row(exercise.name, verdict, f"{earned_of}{exercise.points:g}", told)
     return table
+
+
+def count_passing(statuses: Mapping[str, str]) -> str:
+    """How many exercises pass, as the beginning of a sentence: an exercise may have several checks.
+
+    Args:
+        statuses: of each check, by its `grade_id`.
+    """
+    passed: dict[str, bool] = {}
+    for name, status in statuses.items():
+        exercise = exercise_of(name) or name
+        passed[exercise] = passed.get(exercise, True) and status == Status.PASSED
+    return f"{sum(passed.values())} of {len(passed)} exercises pass"
 
 
 def show_problems(console: Console, chapter: Chapter, problems: list[str]) -> None:

@@ -13,7 +13,6 @@ import platform
 import subprocess
 import sys
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ import nbformat
 from rich.console import Console
 
 from autograder.cells import exercise_of, flags_of
-from autograder.course.check import check_job, mend, original
+from autograder.course.check import check_job, count_passing, mend, original
 from autograder.course.curriculum import Chapter, Course, CourseError, find_course
 from autograder.course.files import replace_file
 from autograder.course.owner import is_folder_name
@@ -33,7 +32,6 @@ from autograder.job import Outcome, grade_job
 from autograder.plain import plain
 from autograder.source import functions_in
 from autograder.submission import Repaired, SubmissionError, TooLarge, lay_over, read_notebook
-from autograder.verdict import Status
 
 MANIFEST = "manifest.json"
 # Beside notebooks/: packs, a receipt of the same name for each, and what the student called themselves last time.
@@ -227,12 +225,11 @@ def _versions() -> dict[str, str]:
 
 
 def _receipt(chapter: Chapter, name: str, now: datetime, outcome: Outcome, file: Path, content: bytes) -> str:
-    passed = Counter(item.status for item in outcome.items)[Status.PASSED]
-    checks = f"{passed} of {len(outcome.items)} checks that are here passed"
+    passing = count_passing({item.grade_id: item.status for item in outcome.items})
     here = now.astimezone()
     return (
         f"{chapter.folder}, packed for {name} on {here:%Y-%m-%d at %H:%M:%S} {here.tzname()}\n"
-        f"{checks}; written answers are marked by hand\n"
+        f"{passing} the checks that are here; written answers are marked by hand\n"
         f"hand in:  {file}\n"
         f"SHA-256:  {hashlib.sha256(content).hexdigest()}\n"
     )
@@ -256,9 +253,8 @@ def read_manifest(content: bytes, notebook: bytes, name: str, chapter: Chapter) 
         told = json.loads(content[:_LONGEST_MANIFEST])
         digest, student, folder = (told["files"][name], told["student"], told["chapter"])
         when = datetime.fromisoformat(told["packed_at"]).astimezone(UTC)
-        checks = Counter(told["visible_checks"].values())
-        said = f"packed {when:%Y-%m-%d %H:%M} UTC by {plain(str(student))[:80]}, {checks[Status.PASSED]} of "
-        said += f"{checks.total()} visible checks passed"
+        passing = count_passing(told["visible_checks"])
+        said = f"packed {when:%Y-%m-%d %H:%M} UTC by {plain(str(student))[:80]}, {passing} their visible checks"
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return "its manifest cannot be read"
     if digest != hashlib.sha256(notebook).hexdigest():

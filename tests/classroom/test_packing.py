@@ -10,6 +10,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import nbformat
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -48,7 +49,11 @@ def test_a_chapter_is_checked_and_packed_with_a_receipt(course, own):
     assert done.exit_code == 0, done.output
     [archive] = (course.root / "handed-in").glob("Ada Lovelace-01_numbers-*.zip")
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    assert str(archive) in done.output and digest in done.output and "2 of 2 checks" in done.output
+    assert (
+        str(archive) in done.output
+        and digest in done.output
+        and "2 of 2 exercises pass the checks that are here;" in done.output
+    )
     assert archive.with_suffix(".txt").read_text() in done.output
     with zipfile.ZipFile(archive) as packed:
         inside = "Ada Lovelace/01_numbers"
@@ -104,7 +109,28 @@ def test_code_cells_that_were_never_run_are_counted_where_it_matters(own):
 def test_an_exercise_without_an_answer_is_named(own):
     own(double=RIGHT["double"])
     shown = run("hand-in", "01", "--name", "Ada").output
-    assert "Note: halve, why: as handed out, without an answer of yours." in shown and "1 of 2 checks" in shown
+    assert "Note: halve, why: as handed out, without an answer of yours." in shown and "1 of 2 exercises pass" in shown
+
+
+def test_exercises_are_counted_as_check_counts_them(course, own):
+    """An exercise with two checks is one, and passes if both do; what the manifest says is counted so too."""
+    source = course.solution(course.find("01"))
+    notebook = nbformat.read(source, as_version=4)
+    first = next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == "double_check")
+    second = nbformat.from_dict(first)
+    second.id, second.metadata.nbgrader.grade_id, second.source = "second", "double_check_2", "assert double(0) == 1"
+    notebook.cells.insert(notebook.cells.index(first) + 1, second)
+    nbformat.write(notebook, source)
+    path = own(**RIGHT)
+    (course.root / "solutions/curriculum.toml").rename(course.root / "notebooks/curriculum.toml")
+    (course.root / "solutions").rename(course.root.parent / "elsewhere")
+    assert "1 of 2 exercises pass their visible checks" in run("check", "01").output
+    assert "1 of 2 exercises pass the checks that are here;" in run("hand-in", "01", "--name", "Ada").output
+    [archive] = (course.root / "handed-in").glob("*.zip")
+    with zipfile.ZipFile(archive) as packed:
+        manifest = packed.read("Ada/01_numbers/manifest.json")
+    said = packing.read_manifest(manifest, path.read_bytes(), path.name, course.find("01"))
+    assert said.endswith("by Ada, 1 of 2 exercises pass their visible checks"), said
 
 
 def test_what_cannot_be_packed_is_told_in_one_line(course, own, monkeypatch):
