@@ -75,12 +75,12 @@ class Card:
     verdict: str = ""
     points: float = 0.0
     max_points: float = 0.0
-    by_hand: bool = False
-    """whether a person gave the mark of code, in place of the checks"""
     remarks: list[Remark] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     """what a person wrote about the answer, as Markdown: formgrader's box says so"""
     hints: list[Markup] = field(default_factory=list)
+    by_hand: bool = False
+    """whether a person gave the mark of code, in place of the checks"""
 
 
 @dataclass

@@ -45,12 +45,12 @@ def a_feedback_page() -> str:
         feedback.Card("double", ANSWER, False, "passed", 2, 2),
         feedback.Card("attend", ANSWER, False, "failed", 0, 3, [wrong], [COMMENT], [formatted(HINT)]),
         feedback.Card("split", ANSWER, False, "partly right", 1, 3, [feedback.Remark("failed", "", "1 of 3")]),
-        feedback.Card("halve", ANSWER, False, "not attempted", 0, 1),
+        feedback.Card("halve", ANSWER, False, "not attempted", 0.5, 1, by_hand=True),
         feedback.Card("why", "Because.", True, "to be marked", 0, 1),
         feedback.Card("how", "So.", True, "marked", 0.5, 1, comments=["Half of it."]),
     ]
     chapter = formatted("# A title\n\n## A part\n\nProse with $$\\frac{QK^T}{\\sqrt{d}}$$\n\n![a picture](x.svg)")
-    return feedback.render(feedback.Sheet("ada", "Attention", cards, 3.5, 11, 0.5, chapter, ""))
+    return feedback.render(feedback.Sheet("ada", "Attention", cards, 4, 11, 0.5, chapter, ""))
 
 
 def an_insights_page() -> str:
