@@ -151,8 +151,8 @@ def test_a_mistake_is_shown_with_its_code_as_code():
     html = feedback.render(feedback.Sheet("ada", "Numbers", [card], 0, 1, 0, Markup(""), ""))
     assert "is there a <code>return</code>? <code>&lt;b&gt;</code></strong>" in html
     made = insights.MadeMistake("why/x", "is there a `return`?", True, "got None", 1, 1.0, "x")
-    exercise = insights.ExerciseInsight("why", 1, "code", 0, 0, {"failed": 1}, 0, "", 0, "", [made])
-    chapter = insights.ChapterInsight("01_x", "X", 1, 0, [], [exercise])
+    exercise = insights.ExerciseInsight("why", 1, "code", 0, 0, {"failed": 1}, 0, mistakes=[made])
+    chapter = insights.ChapterInsight("01_x", "X", 1, 0, [], [exercise], [])
     html = insights.render(insights.Insights("a course", 1, [chapter], []))
     assert html.count("is there a <code>return</code>?") == 2 and "?." not in html
 

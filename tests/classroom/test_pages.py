@@ -62,8 +62,8 @@ def an_insights_page() -> str:
     ]
     exercises = [
         insights.ExerciseInsight(
-            "attend", 3, "code", 0.5, 0.5, {"passed": 5, "failed": 5}, 0.1, "who solved it did hardly better", 0,
-            insights.first_hint([HINT]), found,
+            "attend", 3, "code", 0.5, 0.5, {"passed": 5, "failed": 5}, 0.1, "who solved it did hardly better",
+            hint=insights.first_hint([HINT]), mistakes=found,
         ),
         insights.ExerciseInsight("why", 1, "written", mean=0.7, to_mark=3, marked=6, unanswered=1),
     ]  # fmt: skip
@@ -176,8 +176,8 @@ def test_an_answer_does_nothing_on_the_pages_of_our_own(browser, tmp_path):
     card = feedback.Card("why", OVERLAY, True, "failed", 0, 1, [wrong], [OVERLAY])
     pages = [feedback.render(feedback.Sheet("ada", "Attention", [card], 0, 1, 0, Markup(""), ""))]
     found = [insights.MadeMistake("why/x", OVERLAY, False, OVERLAY, 1, 1.0, OVERLAY)]
-    exercise = insights.ExerciseInsight("why", 1, "code", 0, 0, {"failed": 1}, 0, "", 0, "", found)
-    chapter = insights.ChapterInsight("01_x", "X", 1, 0, [], [exercise])
+    exercise = insights.ExerciseInsight("why", 1, "code", 0, 0, {"failed": 1}, 0, mistakes=found)
+    chapter = insights.ChapterInsight("01_x", "X", 1, 0, [], [exercise], [])
     pages.append(
         insights.render(insights.Insights("a course", 1, [chapter], [insights.Line(OVERLAY, [0.0], 0.0, True)]))
     )
