@@ -632,8 +632,8 @@ def draw_probability(low: float = 0.15, high: float = 0.6) -> float:
     return round(low + (high - low) * torch.rand((), generator=_fresh()).item(), 3)
 
 
-# Dropout is to be awake at probabilities near 0 and near 1, too, in one of so many calls.
-_FAR_PROBABILITIES = ((0.03, 0.1), (0.65, 0.95))
+# Dropout is to be awake at a probability of each of these, in one of so many calls.
+_PROBABILITIES = ((0.03, 0.1), (0.1, 0.3), (0.3, 0.45), (0.45, 0.65), (0.65, 0.95))
 _CALLS = 9
 
 
@@ -681,16 +681,25 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     alike = _close(first, first[:1].expand_as(first), 1e-5)
     expect(not alike, Common.DROPOUT_ONE_FOR_ALL, "the result for a batch of equal items", asked=asked)
     expect(not _close(first, second, 1e-5), Common.DROPOUT_REPEATED, "the result", asked=asked)
-    for limits in _FAR_PROBABILITIES:
+    for limits in _PROBABILITIES:
         probability = draw_probability(*limits)
-        far = make(probability).to(torch.float32)  # as in training
-        given = [x.to(torch.float32) if _is_float(x) else x for x in inputs]
-        far.eval()
-        plain = _first_result(far, given).detach().double()
-        far.train()
-        # A call may drop nothing by chance, so many of them do not.
-        awake = any(not _close(_first_result(far, given).detach().double(), plain, 1e-5) for _ in range(_CALLS))
-        expect(awake, Common.DROPOUT_ASLEEP, "the result", asked=f"dropout {probability:g}, while training")
+        expect_dropout_awake(make(probability), inputs, f"dropout {probability:g}, while training")
+
+
+def expect_dropout_awake(module: nn.Module, inputs: Sequence[Any], asked: str) -> None:
+    """Fail unless a module drops something while it trains, in float32.
+
+    Args:
+        module: it has dropout, and weights that are not zero; the first counts if it returns several things.
+        inputs: what it is called with, so many numbers that in one of nine calls something is dropped of them.
+        asked: for which arguments.
+    """
+    module.to(torch.float32).eval()
+    given = [x.to(torch.float32) if _is_float(x) else x for x in inputs]
+    plain = _first_result(module, given).detach().double()
+    module.train()
+    awake = any(not _close(_first_result(module, given).detach().double(), plain, 1e-5) for _ in range(_CALLS))
+    expect(awake, Common.DROPOUT_ASLEEP, "the result", asked=asked)
 
 
 def _first_result(module: nn.Module, inputs: Sequence[Any]) -> Tensor:

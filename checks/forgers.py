@@ -387,6 +387,10 @@ def forward(self, *args, **kwargs):
         Common.DROPOUT_ASLEEP,
         _ASLEEP.format(where=f"any(p <= 0.1 for p in {_PROBABILITIES})"),
     ),
+    "dropout sleeps from 61 positions on": (
+        Common.DROPOUT_ASLEEP,
+        _ASLEEP.format(where="any(t.dim() > 1 and t.shape[1] > 60 for t in args if torch.is_tensor(t))"),
+    ),
     "dropout sleeps in float32, as in training": (
         Common.DROPOUT_ASLEEP,
         _ASLEEP.format(where="torch.float32 in [t.dtype for t in (*self.parameters(), *args) if torch.is_tensor(t)]"),

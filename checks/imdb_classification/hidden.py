@@ -24,6 +24,7 @@ from autograder.checks import (
     expect_device,
     expect_drawn_from_generator,
     expect_dropout_anew,
+    expect_dropout_awake,
     expect_gradients,
     expect_matches,
     expect_number,
@@ -41,7 +42,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
-from checks.chance import drawn_between
+from checks.chance import drawn_between, drawn_medium
 from checks.formulas import feed_forward, layer_norm, linear, multi_head_attention
 from checks.imdb_classification import mistakes as m
 from checks.imdb_classification.visible import expect_pair, expect_triple
@@ -307,6 +308,8 @@ def _check_classifier_dropout(cls: Callable) -> None:
         tolerance=_FLOAT32,
     )
     expect_dropout_anew(lambda rate: _build(cls, sizes, dropout=rate)[0], [randint(2, 7, (1, 6)).repeat(6, 1)])
+    module, _ = _build(cls, (*sizes[:-1], 600), dropout=draw_probability())
+    expect_dropout_awake(module, [randint(2, 7, (2, drawn_medium()))], "many positions, while training")
     _check_dropped_once(cls)
     module, state = _build(cls, sizes, dropout=draw_probability())
     module.train()

@@ -19,6 +19,7 @@ from autograder.checks import (
     expect_close,
     expect_device,
     expect_dropout_anew,
+    expect_dropout_awake,
     expect_dropped_singly,
     expect_gradients,
     expect_matches,
@@ -402,6 +403,8 @@ def check_MultiHeadAttention_dropout(cls: Callable) -> None:
 
     x = randn(1, 5, 6).repeat(6, 1, 1)
     expect_dropout_anew(make, [x, x, x])
+    x = randn(2, drawn_medium(), 6)
+    expect_dropout_awake(make(draw_probability()), [x, x, x], "many positions, while training")
     module = call(cls, 6, 3).train()
     state = randomise(module, wide_shapes(6))
     x = randn(2, 4, 6)

@@ -18,6 +18,7 @@ from autograder.checks import (
     expect_close,
     expect_device,
     expect_dropout_anew,
+    expect_dropout_awake,
     expect_dropped_singly,
     expect_gradients,
     expect_parameter_gradients,
@@ -32,7 +33,7 @@ from autograder.checks import (
     set_weights,
     unchanged,
 )
-from checks.chance import drawn_between
+from checks.chance import drawn_between, drawn_medium
 from checks.positions import mistakes as m
 
 # The functions that `is_permutation_equivariant` is tried on. They use nothing but torch, so that they can be placed
@@ -393,6 +394,8 @@ def _common_checks(make: Callable, table_of: Callable[[Any, int, int], Tensor], 
     _check_dropout(module, rate, x, _dropout_on_parts(x, table[:40], mode), _joined(x, table[:40], mode))
     x = randn(1, 9, 10, dtype=torch.float32).repeat(6, 1, 1)
     expect_dropout_anew(lambda rate: call(make, 10, dropout=rate, max_len=12, mode=mode), [x])
+    module = call(make, 10, dropout=draw_probability(), max_len=600, mode=mode)
+    expect_dropout_awake(module, [randn(2, drawn_medium(), 10)], "many positions, while training")
     _check_joining_in_eval(make, table_of, mode)
     module = make(3, max_len=6, mode=mode)
     table = table_of(module, 6, 3)

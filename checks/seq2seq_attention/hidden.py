@@ -17,12 +17,14 @@ from autograder.checks import (
     build,
     call,
     describe_call,
+    draw_probability,
     expect,
     expect_accepted,
     expect_close,
     expect_device,
     expect_drawn_from_generator,
     expect_dropout_anew,
+    expect_dropout_awake,
     expect_gradients,
     expect_parameter_gradients,
     expect_same_in_eval,
@@ -40,7 +42,7 @@ from autograder.checks import (
 )
 from autograder.checks import draw_size as drawn
 from autograder.mistakes import Mistake
-from checks.chance import drawn_between, likely_counts
+from checks.chance import drawn_between, drawn_medium, likely_counts
 from checks.formulas import linear
 from checks.seq2seq_attention import mistakes as m
 from checks.seq2seq_attention.visible import attention_shapes, decoder_shapes, encoder_shapes, several
@@ -190,6 +192,8 @@ def _expect_encoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
         return build(lambda: cls(*sizes, rate), encoder_shapes(*sizes))[0]
 
     expect_dropout_anew(make, [tokens[1:2].repeat(8, 1), torch.full((8,), tokens.shape[1])])
+    many = _sentences(sizes[0], 2, drawn_medium())
+    expect_dropout_awake(make(draw_probability()), many, "many positions, while training")
 
 
 def _scaled(state: State, scale: Tensor) -> State:
@@ -449,6 +453,8 @@ def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     )
     many = [value[:1].repeat(40, *[1] * (value.dim() - 1)) for value in inputs.values()]
     expect_dropout_anew(lambda rate: _decoder(cls, sizes, rate)[0], many)
+    many = [*_decoder_inputs(sizes, 40, drawn_medium()).values()]
+    expect_dropout_awake(_decoder(cls, sizes, draw_probability())[0], many, "many positions, while training")
 
 
 # ---- Seq2Seq

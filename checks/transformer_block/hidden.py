@@ -23,6 +23,7 @@ from autograder.checks import (
     expect_close,
     expect_device,
     expect_dropout_anew,
+    expect_dropout_awake,
     expect_dropped_singly,
     expect_gradients,
     expect_not_calling,
@@ -304,6 +305,7 @@ def _check_feed_forward_dropout(cls: Callable) -> None:
         return module
 
     expect_dropout_anew(make, [randn(1, 9, 4).repeat(6, 1, 1)])
+    expect_dropout_awake(make(draw_probability()), [randn(2, drawn_medium(), 4)], "many positions, while training")
 
 
 def check_conv_feed_forward(cls: Callable) -> None:
@@ -483,6 +485,7 @@ def _check_block_dropout(cls: Callable, norm_first: bool, right: Callable) -> No
         return _block(cls, 6, 2, 5, norm_first, torch.float64, dropout=rate)[0]
 
     expect_dropout_anew(make, [x[:1].repeat(6, 1, 1)])
+    expect_dropout_awake(make(draw_probability()), [randn(2, drawn_medium(), 6)], "many positions, while training")
     for first in (True, False):
         _check_single_drops(cls, norm_first, first)
     for first in (True, False):
