@@ -379,6 +379,21 @@ def forward(self, *args, **kwargs):
     return result
 """,
     ),
+    "every third call drops what the one before dropped": (
+        Common.DROPOUT_REPEATED,
+        """
+def forward(self, *args, **kwargs):
+    if not self.training:
+        return super().forward(*args, **kwargs)
+    number = self.__dict__["_calls"] = self.__dict__.get("_calls", 0) + 1
+    if number % 3 == 2:
+        self.__dict__["_before"] = torch.get_rng_state()
+    elif number % 3 == 0:
+        print("fired")
+        torch.set_rng_state(self.__dict__["_before"])
+    return super().forward(*args, **kwargs)
+""",
+    ),
     "dropout sleeps at probabilities that are not round": (
         Common.DROPOUT_ASLEEP,
         _ASLEEP.format(where=f"any(p not in {_ROUND} for p in {_PROBABILITIES})"),
