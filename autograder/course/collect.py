@@ -192,9 +192,7 @@ def _refuse_strangers(
     Raises:
         CourseError: it is such a download.
     """
-    files: dict[Owner, list[tuple[File, PurePosixPath]]] = defaultdict(list)
-    for file in _files(download, []):
-        _sort_in(file, files, [], pattern)
+    files = _by_owner(download, [], pattern)
     people = members(files, known, groups, submitted)
     if not people or any(people.values()):
         return
@@ -259,9 +257,7 @@ def collect(
         CourseError: there is no such download, or it is no archive.
     """
     left: list[Left] = []
-    files: dict[Owner, list[tuple[File, PurePosixPath]]] = defaultdict(list)
-    for file in _files(download, left):
-        _sort_in(file, files, left, pattern)
+    files = _by_owner(download, left, pattern)
     whose = students_of(files, known_by(known), groups or {}, submitted)
     certain = {owner for owner, one in whose.items() if isinstance(one, Whose) and one.certain}
     owners: dict[str, list[Owner]] = defaultdict(list)
@@ -303,6 +299,14 @@ def collect(
             done = {one.place for one in taken}
             left += [Left(found.place, told) for found, _ in newest.values() if found.place not in done]
     return taken, list(dict.fromkeys(left))
+
+
+def _by_owner(download: Path, left: list[Left], pattern: str) -> dict[Owner, list[tuple[File, PurePosixPath]]]:
+    """The files of a download by whose they are, each with its place below that; none is read yet."""
+    files: dict[Owner, list[tuple[File, PurePosixPath]]] = defaultdict(list)
+    for file in _files(download, left):
+        _sort_in(file, files, left, pattern)
+    return files
 
 
 def _sort_in(file: File, files: dict[Owner, list[tuple[File, PurePosixPath]]], left: list[Left], pattern: str) -> None:
