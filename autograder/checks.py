@@ -638,7 +638,7 @@ _PROBABILITIES = ((0.03, 0.1), (0.1, 0.3), (0.3, 0.45), (0.45, 0.65), (0.65, 0.9
 _CALLS = 9
 
 
-def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any]) -> None:
+def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any], many: Sequence[Any] = ()) -> None:
     """Fail unless dropout is awake at probabilities that the check draws, and draws anew for each call and item.
 
     A gradient reaches each input and parameter that it reaches in evaluation.
@@ -650,6 +650,7 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
             things.
         inputs: what it is called with: a batch whose items are all equal, and so large that they are not all dropped
             alike by chance.
+        many: the same for many positions, where it is looked whether dropout is awake; nothing if there are none.
     """
     probability = draw_probability()
     module, asked = make(probability), f"dropout {probability:g}, while training"
@@ -686,17 +687,13 @@ def expect_dropout_anew(make: Callable[[float], nn.Module], inputs: Sequence[Any
     expect(not repeated, Common.DROPOUT_REPEATED, "the result", asked=asked)
     for limits in _PROBABILITIES:
         probability = draw_probability(*limits)
-        expect_dropout_awake(make(probability), inputs, f"dropout {probability:g}, while training")
+        _expect_awake(make(probability), inputs, f"dropout {probability:g}, while training")
+    if many:
+        _expect_awake(make(draw_probability()), many, "many positions, while training")
 
 
-def expect_dropout_awake(module: nn.Module, inputs: Sequence[Any], asked: str) -> None:
-    """Fail unless a module drops something while it trains, in float32.
-
-    Args:
-        module: it has dropout, and weights that are not zero; the first counts if it returns several things.
-        inputs: what it is called with, so many numbers that in one of nine calls something is dropped of them.
-        asked: for which arguments.
-    """
+def _expect_awake(module: nn.Module, inputs: Sequence[Any], asked: str) -> None:
+    """Fail unless a module drops something in one of so many calls while it trains, in float32."""
     module.to(torch.float32).eval()
     given = [x.to(torch.float32) if _is_float(x) else x for x in inputs]
     plain = _first_result(module, given).detach().double()

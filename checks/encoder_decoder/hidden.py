@@ -20,13 +20,11 @@ from autograder.checks import (
     call,
     complain,
     describe_call,
-    draw_probability,
     expect,
     expect_accepted,
     expect_close,
     expect_device,
     expect_dropout_anew,
-    expect_dropout_awake,
     expect_gradients,
     expect_parameter_gradients,
     expect_parameters,
@@ -410,9 +408,8 @@ def _check_layer_dropout(
             inside, m.DecoderLayer.DROPOUT_NOT_INSIDE, f"it was seen in `{part}`", asked="dropout 0.5, while training"
         )
 
-    expect_dropout_anew(lambda rate: _make_layer(cls, (6, 2, 5), shapes, dropout=rate)[0], given(x[:1].repeat(6, 1, 1)))
-    module, _ = _make_layer(cls, (6, 2, 5), shapes, dropout=draw_probability())
-    expect_dropout_awake(module, given(randn(2, drawn_medium(), 6)), "many positions, while training")
+    alike, many = given(x[:1].repeat(6, 1, 1)), given(randn(2, drawn_medium(), 6))
+    expect_dropout_anew(lambda rate: _make_layer(cls, (6, 2, 5), shapes, dropout=rate)[0], alike, many)
     _check_dropped_once(cls, shapes, ends, oracle)
 
     # Only the biases are left of each sublayer; dropped with probability 0.1, or divided by 0.9.
@@ -702,10 +699,9 @@ def _check_stack_training(cls: Callable, shapes: Callable, oracle: Callable, mor
         tolerance=_FLOAT32,
         asked="dropout 1.0, while training",
     )
-    many = [value[:1].repeat(6, *[1] * (value.dim() - 1)) for value in given]
-    expect_dropout_anew(lambda rate: _make_stack(cls, sizes, 1, shapes, dropout=rate)[0], many)
-    module, _ = _make_stack(cls, sizes, 1, shapes, dropout=draw_probability())
-    expect_dropout_awake(module, [randint(2, 7, (2, drawn_medium())), *more], "many positions, while training")
+    alike = [value[:1].repeat(6, *[1] * (value.dim() - 1)) for value in given]
+    many = [randint(2, 7, (2, drawn_medium())), *more]
+    expect_dropout_anew(lambda rate: _make_stack(cls, sizes, 1, shapes, dropout=rate)[0], alike, many)
     _check_sum_dropped_once(cls, shapes)
 
 
@@ -853,12 +849,9 @@ def check_translator_training(cls: Callable) -> None:
     expect_same_in_eval(module, given, "the translator")
     right = _Whole(state, 2, 2, 1)(*given)
     expect_close(call(module, *given), right, "after `.eval()` the logits", tolerance=_FLOAT32)
-    many = [tokens[:1].repeat(6, 1) for tokens in given]
-    expect_dropout_anew(lambda rate: _make_translator(cls, (8, 8, 6, 2, 2, 5), 1, dropout=rate)[0], many)
-    module, _ = _make_translator(cls, (8, 8, 6, 2, 2, 5), 1, dropout=draw_probability())
-    expect_dropout_awake(
-        module, [randint(2, 8, (2, drawn_medium())) for _ in range(2)], "many positions, while training"
-    )
+    alike = [tokens[:1].repeat(6, 1) for tokens in given]
+    many = [randint(2, 8, (2, drawn_medium())) for _ in range(2)]
+    expect_dropout_anew(lambda rate: _make_translator(cls, (8, 8, 6, 2, 2, 5), 1, dropout=rate)[0], alike, many)
 
 
 def _check_start(cls: Callable) -> None:

@@ -24,7 +24,6 @@ from autograder.checks import (
     expect_device,
     expect_drawn_from_generator,
     expect_dropout_anew,
-    expect_dropout_awake,
     expect_gradients,
     expect_matches,
     expect_number,
@@ -307,9 +306,9 @@ def _check_classifier_dropout(cls: Callable) -> None:
         },
         tolerance=_FLOAT32,
     )
-    expect_dropout_anew(lambda rate: _build(cls, sizes, dropout=rate)[0], [randint(2, 7, (1, 6)).repeat(6, 1)])
-    module, _ = _build(cls, (*sizes[:-1], 600), dropout=draw_probability())
-    expect_dropout_awake(module, [randint(2, 7, (2, drawn_medium()))], "many positions, while training")
+    long = (*sizes[:-1], 600)
+    alike, many = [randint(2, 7, (1, 6)).repeat(6, 1)], [randint(2, 7, (2, drawn_medium()))]
+    expect_dropout_anew(lambda rate: _build(cls, long, dropout=rate)[0], alike, many)
     _check_dropped_once(cls)
     module, state = _build(cls, sizes, dropout=draw_probability())
     module.train()

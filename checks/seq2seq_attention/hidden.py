@@ -17,14 +17,12 @@ from autograder.checks import (
     build,
     call,
     describe_call,
-    draw_probability,
     expect,
     expect_accepted,
     expect_close,
     expect_device,
     expect_drawn_from_generator,
     expect_dropout_anew,
-    expect_dropout_awake,
     expect_gradients,
     expect_parameter_gradients,
     expect_same_in_eval,
@@ -191,9 +189,8 @@ def _expect_encoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
     def make(rate: float) -> nn.Module:
         return build(lambda: cls(*sizes, rate), encoder_shapes(*sizes))[0]
 
-    expect_dropout_anew(make, [tokens[1:2].repeat(8, 1), torch.full((8,), tokens.shape[1])])
     many = _sentences(sizes[0], 2, drawn_medium())
-    expect_dropout_awake(make(draw_probability()), many, "many positions, while training")
+    expect_dropout_anew(make, [tokens[1:2].repeat(8, 1), torch.full((8,), tokens.shape[1])], many)
 
 
 def _scaled(state: State, scale: Tensor) -> State:
@@ -451,10 +448,9 @@ def _expect_decoder_dropout(cls: Callable, sizes: tuple[int, ...]) -> None:
         lambda scale: torch.cat(_step(_scaled(state, scale), weights, token, before, outputs), -1),
         m.GRUDecoder.VECTOR_DRAWN_TWICE,
     )
-    many = [value[:1].repeat(40, *[1] * (value.dim() - 1)) for value in inputs.values()]
-    expect_dropout_anew(lambda rate: _decoder(cls, sizes, rate)[0], many)
+    alike = [value[:1].repeat(40, *[1] * (value.dim() - 1)) for value in inputs.values()]
     many = [*_decoder_inputs(sizes, 40, drawn_medium()).values()]
-    expect_dropout_awake(_decoder(cls, sizes, draw_probability())[0], many, "many positions, while training")
+    expect_dropout_anew(lambda rate: _decoder(cls, sizes, rate)[0], alike, many)
 
 
 # ---- Seq2Seq
