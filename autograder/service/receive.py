@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 import os
 import secrets
 import threading
@@ -18,7 +17,7 @@ from autograder.course.curriculum import Chapter
 from autograder.service import store as state
 from autograder.service.settings import Rules
 from autograder.service.store import Received
-from autograder.submission import SubmissionError, as_notebook
+from autograder.submission import SubmissionError, as_notebook, parse
 
 MOST_BYTES = 20 * 2**20  # of a pack, and of the notebook in it
 _MOST_FILES = 100
@@ -92,11 +91,7 @@ def read_pack(pack: Path, chapter: Chapter, chapters: list[Chapter]) -> bytes:
             f"the notebook holds more than {_MOST_VALUES:,} values: clear its outputs, save it, hand in again"
         )
     try:
-        as_notebook(json.loads(notebook.decode("utf-8-sig")))
-    except (ValueError, RecursionError):
-        raise Refused(
-            f"the notebook cannot be read, it is not JSON: `autograder check --repair {chapter.number}`"
-        ) from None
+        as_notebook(parse(notebook))
     except SubmissionError as error:
         raise Refused(f"the notebook cannot be read: {error}: `autograder check --repair {chapter.number}`") from None
     name = PurePosixPath(PurePosixPath(found[0].filename).name)
