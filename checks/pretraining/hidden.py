@@ -1,6 +1,7 @@
 """Hidden tests of chapter 12."""
 
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -808,18 +809,23 @@ def _word(token: int) -> str:
 
 def _library(texts: int, longest: int, vocab: int, n: int) -> tuple[list[list[int]], list[list[int]]]:
     """Texts, and others of which parts are copied from one or two of them, short ones and empty ones among both."""
-    read = [randint(0, vocab, (int(randint(0, longest, ())),)).tolist() for _ in range(texts)]
+    draw = random.Random(draw_size(0, 2**62))  # thousands of numbers that are handed over together
+
+    def text(length: int, below: int) -> list[int]:
+        return draw.choices(range(below), k=length)
+
+    read = [text(draw.randrange(longest), vocab) for _ in range(texts)]
     tested: list[list[int]] = [[], list(range(n - 1))]
     for _ in range(12 * texts):
-        text = []
-        for _ in range(int(randint(1, 4, ()))):
-            source = read[int(randint(0, texts, ()))] if randint(0, 3, ()) else randint(0, 2 * vocab, (n + 4,)).tolist()
-            start = int(randint(0, len(source) + 1, ()))
-            text += source[start : start + int(randint(n, 3 * n + 3, ()))]
-        tested.append(text)
-    tested += [list(text) for text in read[:2]]
+        parts: list[int] = []
+        for _ in range(draw.randint(1, 3)):
+            source = draw.choice(read) if draw.randrange(3) else text(n + 4, 2 * vocab)
+            start = draw.randint(0, len(source))
+            parts += source[start : start + draw.randint(n, 3 * n + 2)]
+        tested.append(parts)
+    tested += [list(one) for one in read[:2]]
     # One that repeats itself: counted at every place, or once.
-    tested.append((read[-1] * 3)[: 4 * n] + randint(3 * vocab, 5 * vocab, (2 * n,)).tolist())
+    tested.append((read[-1] * 3)[: 4 * n] + [3 * vocab + token for token in text(2 * n, 2 * vocab)])
     return read, tested
 
 
