@@ -75,7 +75,7 @@ def check_pack(function: Callable) -> None:
         (3, 0, 2, 5),
         (0, 3, 4, 1),
         (draw_size(40, 90), draw_size(10, 250), draw_size(3, 40), draw_size(100, 30_000)),
-        (drawn_wide(12, 39), draw_size(10, 250), draw_size(41, 99), draw_size(100, 30_000)),
+        (drawn_wide(12, 39), draw_size(400, 600), draw_size(41, 99), draw_size(100, 30_000)),
         (draw_size(150, 300), draw_size(300, 600), draw_size(401, 1000), draw_size(30_000, 10**6)),
         (draw_size(3200, 9000), draw_size(5, 12), draw_size(100, 400), draw_size(100, 30_000)),
         (draw_size(2, 4), 20_000, draw_size(1000, 2000), draw_size(30_000, 10**6)),
