@@ -568,7 +568,7 @@ def check_low_rank(cls: Callable) -> None:
         (1, 1, 1, 3.0, True),
         (draw_size(20, 60), draw_size(61, 99), draw_size(2, 9), drawn_between(0.5, 40.0), False),
         (draw_size(150, 400), draw_size(100, 300), draw_size(20, 60), drawn_between(70.0, 900.0), True),
-        (2, 3, 2, -drawn_between(0.5, 40.0), True),
+        (2, 3, 2, -drawn_between(2.5, 40.0), True),  # turned round it is no other mistake's factor
     ):
         # Where there are few features, as many vectors as in long texts and large batches.
         lengths = [(2, drawn_medium(), inside), (drawn_medium(), 2, inside)] if inside < 6 else []
