@@ -73,7 +73,6 @@ def grade_job(job: Job) -> Outcome:
     with _one_at_a_time:
         settings = (limits, job.unsafe, _preload(job.source))
         sandbox = warm_sandbox(*settings)
-        sandbox.trains = _trains(job.source)
         try:
             from autograder.run import grade_notebook  # imports torch, so it comes after the sandbox's start
 
@@ -132,12 +131,6 @@ def ungraded(source: Path, reason: str, by_machine: bool = False) -> Outcome:
 def _preload(source: Path) -> tuple[str, ...]:
     """What workers should find imported: for a notebook without torch nothing, which saves half of the start."""
     return PRELOAD if b"torch" in source.read_bytes() else ()
-
-
-@lru_cache(maxsize=64)
-def _trains(source: Path) -> bool:
-    """Whether a notebook, and so probably an answer, speaks of optimizers."""
-    return b"optim" in source.read_bytes()
 
 
 _sandboxes: dict[tuple, Sandbox] = {}

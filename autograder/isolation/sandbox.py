@@ -29,8 +29,9 @@ START_SECONDS = 120
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x8000000, 0x10000000
 CLONE_NEWPID, CLONE_NEWNET = 0x20000000, 0x40000000
 PRELOAD = ("numpy",)
-# What torch imports at its first optimizer: more than a second, spent only where many workers are to train.
-PRELOAD_TO_TRAIN = ("torch._dynamo",)
+# What torch imports at its first optimizer, or at its first comparison on the "meta" device: more than a second, which
+# each worker of a class would spend.
+PRELOAD_FOR_MANY = ("torch._dynamo",)
 
 
 class SandboxError(Exception):
@@ -128,8 +129,6 @@ class Sandbox:
         self._control: socket.socket | None = None
         self._started = False
         self._lock = threading.Lock()
-        self.trains = False
-        """whether the next workers are likely to make an optimizer"""
 
     def __enter__(self) -> "Sandbox":
         self._start()
@@ -181,7 +180,7 @@ class Sandbox:
         ask_for_sender(leash)
         with theirs, their_leash:
             self._control.settimeout(START_SECONDS)
-            socket.send_fds(self._control, [b"t" if self.trains else b"f"], [theirs.fileno(), their_leash.fileno()])
+            socket.send_fds(self._control, [b"w"], [theirs.fileno(), their_leash.fileno()])
         receive(connection, 4096, left=until(time.monotonic() + START_SECONDS))
         leash.settimeout(START_SECONDS)
         return WorkerProcess(connection, leash, sender(leash))
@@ -193,7 +192,7 @@ class Sandbox:
         settings = {
             "sandboxed": self.sandboxed,
             "preload": self._preload,
-            "preload_to_train": PRELOAD_TO_TRAIN if self._preload else (),
+            "preload_for_many": PRELOAD_FOR_MANY if self._preload else (),
             "cpu_seconds": limits.cpu_seconds,
             "memory_mb": limits.memory_mb,
             "file_mb": limits.file_mb,

@@ -39,7 +39,7 @@ CLONE_THREAD = 0x10000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 NOBODY = 65534
-MANY = 4  # workers that train, from which on what they need is imported before they are forked
+MANY = 2  # workers, from which on what torch imports late is imported before they are forked
 
 # What a worker has no use for. A process of its own, above all: limits are counted for each process.
 REFUSED = """
@@ -81,14 +81,14 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for supervisors
     gc.enable()
     protocol.send(control, protocol.versions())
-    trained = 0
+    workers = 0
     while True:
         order, fds, _, _ = socket.recv_fds(control, 1, 2)
         if not order:
             return
-        trained += order == b"t"
-        if trained == MANY:
-            _preload(settings["preload_to_train"])
+        workers += 1
+        if workers == MANY:
+            _preload(settings["preload_for_many"])
         if os.fork() == 0:
             control.close()
             _run_and_exit(partial(_supervise, fds[0], fds[1], settings, refuse))
