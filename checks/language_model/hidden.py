@@ -1493,7 +1493,7 @@ def check_induction_score(function: Callable) -> None:
     # Lengths between the others, and a row in which nothing comes back.
     for batch, heads, n in ((2, drawn(1, 3), drawn_medium()), (drawn(6, 9), drawn(6, 12), drawn_wide(31, 160))):
         tokens = randint(0, drawn(5, 60), (batch, n))
-        tokens[1] = torch.arange(n)
+        tokens[0, :2], tokens[1] = 0, torch.arange(n)
         between = {"weights": n * rand_weights(batch, heads, n, n), "tokens": tokens}
         cases.append(between)
     # Every second position looks at itself alone, so that some of the weights that count are 0.

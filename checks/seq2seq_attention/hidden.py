@@ -294,6 +294,10 @@ def _expect_far_scores(cls: Callable) -> None:
     state["fc2.weight"] = (1 + state["fc2.weight"].abs()) * -1e6
     set_weights(module, state)
     inputs = _attention_inputs(1, 3, 2, 4)
+    mask, outputs = inputs["mask"], inputs["encoder_outputs"]
+    # Padding is as low as a word: who masks after the softmax is told below, where padding is high.
+    word = outputs[torch.arange(2), mask.long().argmax(-1)].unsqueeze(1)
+    inputs["encoder_outputs"] = torch.where(mask.unsqueeze(-1), outputs, word)
     low = {m.AdditiveAttention.NOT_LOW_ENOUGH: lambda: inputs["mask"] * 0.0}
     right = _attend(state, *inputs.values())
     expect_close(call(module, *inputs.values()), right, "for very low scores, the weights", low)
