@@ -336,11 +336,12 @@ def _search(
     *,
     scores: Callable[[float], float] = lambda log_prob: log_prob,
     ended: str = "competes",
+    shrinks: float = 0.0,
 ) -> tuple[list[_Hypothesis], float, int]:
     """The last hypotheses of one sentence by the rule of the exercise, the narrowest choice, and the steps it took.
 
     The options make other searches: for `ended` also "keeps its place" and "gives its place", which are published, and
-    "is lost".
+    "is lost"; `shrinks` is a length penalty by which the sums are divided at each step.
     """
     live, done, margin, steps = [(0.0, [bos_id])], [], math.inf, 0
     while live and steps < max_len:
@@ -359,6 +360,7 @@ def _search(
         done += [h for h in following[:places] if h[1][-1] == eos_id]
         if ended == "is lost":
             done = [h for h in done if len(h[1]) == steps + 1]
+        live, done = ([(_penalised(h[0], steps, shrinks), h[1]) for h in held] for held in (live, done))
         if len(done) >= beam:
             break
     return live + done, margin, steps
@@ -511,11 +513,14 @@ def _telling_batch(vocab: int, alpha: float, **settings: int) -> tuple[Tensor, l
             wrong: dict[object, Tokens] = {**_wrong_translations(table, row, alpha, **settings), "right": right}
             # Without a name, for others say the same; but as small a change must not be taken for none at all.
             wrong["subtracted"] = _choose(hypotheses, settings["eos_id"], alpha, _subtracted)[0]
+            wrong["divided at each step"] = _choose(
+                _search(after, shrinks=alpha, **settings)[0], settings["eos_id"], 0.0
+            )[0]
             longer = {one: [*outcomes.get(one, []), tokens] for one, tokens in wrong.items()}
             if _different(longer.values()) > _different(outcomes.values()):
                 kept, outcomes = [*kept, (steps, row, right)], longer
-            # Without a penalty eight of them are none.
-            complete = _different(outcomes.values()) == len(outcomes) - (0 if alpha else 8)
+            # Without a penalty nine of them are none.
+            complete = _different(outcomes.values()) == len(outcomes) - (0 if alpha else 9)
 
 
 def _different(outcomes: Iterable[list[Tokens]]) -> int:
