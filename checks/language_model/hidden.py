@@ -1203,9 +1203,10 @@ def _cut(rows: list[list[int]], n: int, eos_id: int | None) -> list[list[int]]:
     return [row[: max(ends)] for row in rows]
 
 
-# (B, n, length, eos_id, V)
+# (B, n, length, eos_id, V); the first with an end has so many rows that no two mistakes give the same.
 _PROMPTS = [
     (4, 4, 6, None, 6),
+    (24, 4, 9, 2, 6),
     (3, 2, 9, 1, 5),
     (2, 5, 12, 3, 4),
     (1, 1, 5, None, 7),
