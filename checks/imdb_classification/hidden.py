@@ -632,8 +632,8 @@ def check_train_epoch(function: Callable) -> None:
     for how in [*_TRAININGS, *drawn]:
         for dtype in (torch.float64, torch.float32):
             _check_training(function, *how, dtype)
-    an_epoch = partial(_batches, 100, 300)  # a long one
-    _check_training(function, rate / 9, True, norm, momentum, torch.float64, an_epoch)
+    long_epoch = partial(_batches, 100, 300)
+    _check_training(function, rate / 9, True, norm, momentum, torch.float64, long_epoch)
     _check_two_epochs(function)
     for limit in randint(3, 60, (3,)).tolist():  # large gradients, of one step, so that no rounding grows
         _check_training(function, rate / limit, False, float(limit), 0.0, torch.float64, _one_batch, 40.0 * limit)
