@@ -595,10 +595,10 @@ def _simulate(
         now = rate * (factors[step] if factors else 1.0)
         weights = [weight - now * move for weight, move in zip(weights, moved, strict=True)]
         losses.append(loss.item())
-        hits.append((log_probs.argmax(-1) == labels).double().mean().item())
+        ranked = log_probs.detach().topk(2)
+        hits.append((ranked.indices[:, 0] == labels).double().mean().item())
+        margins.append((ranked.values[:, 0] - ranked.values[:, 1]).min().item())
         counts.append(len(labels))
-        best = log_probs.detach().topk(2).values
-        margins.append((best[:, 0] - best[:, 1]).min().item())
     return (
         (weights[0], weights[1]),
         sum(a * w for a, w in zip(losses, counts, strict=True)) / sum(counts),

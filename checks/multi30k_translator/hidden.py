@@ -360,7 +360,8 @@ def _search(
         done += [h for h in following[:places] if h[1][-1] == eos_id]
         if ended == "is lost":
             done = [h for h in done if len(h[1]) == steps + 1]
-        live, done = ([(_penalised(h[0], steps, shrinks), h[1]) for h in held] for held in (live, done))
+        if shrinks:
+            live, done = ([(_penalised(h[0], steps, shrinks), h[1]) for h in held] for held in (live, done))
         if len(done) >= beam:
             break
     return live + done, margin, steps
