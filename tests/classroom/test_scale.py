@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -81,8 +82,11 @@ def lets_in(address: str, security: Security | None = None) -> bool:
 
 def listening():
     """The addresses at which this process and those that it started wait for somebody."""
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return {c.laddr for p in processes for c in p.net_connections() if c.status == psutil.CONN_LISTEN}
+    found = set()
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):  # what an earlier test started may end meanwhile
+            found |= {c.laddr for c in process.net_connections() if c.status == psutil.CONN_LISTEN}
+    return found
 
 
 def test_nobody_else_is_let_in(course):
