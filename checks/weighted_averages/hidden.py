@@ -144,10 +144,11 @@ def check_window_weights(function: Callable) -> None:
     tree = ast.parse(source_of(function))
     again = any(isinstance(node, ast.Name) and node.id in ("window_weights", "map") for node in ast.walk(tree))
     expect(not again and not any(isinstance(node, _LOOPS) for node in ast.walk(tree)), Common.LOOP)
-    expect_no_loop(function, (5, 3), (17, 6), over="positions")
     # Sizes that were not asked for before, so that nothing of it is remembered.
+    expect_no_loop(function, (5, 2), (17, 7), over="positions")
     few, many = (6, 3), (draw_size(61, 80), draw_size(25, 40))
-    expect_no_python_loop(function, few, many, over="positions", first=(5, 3))
+    many = (many[0] + (many[0] == middle), many[1])
+    expect_no_python_loop(function, few, many, over="positions", first=(6, 2))
     # Last, for here what calls itself reaches Python's limit, and it has been told of its recursion above.
     sizes = [(long, draw_size(150, 299)), (long, draw_size(300, 600)), (long, 2), (long, long - 1)]
     _expect_windows(function, sizes)
