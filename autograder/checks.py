@@ -450,6 +450,11 @@ def named_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
     return dict(module.named_parameters(remove_duplicate=False))
 
 
+def named_buffers(module: nn.Module) -> dict[str, Tensor]:
+    """The buffers of a module by name, by each of its names."""
+    return dict(module.named_buffers(remove_duplicate=False))
+
+
 def learning_names(module: nn.Module) -> list[str]:
     """The names of a module's parameters that learn; to be placed beside it."""
     return sorted(name for name, parameter in module.named_parameters() if parameter.requires_grad)

@@ -32,6 +32,7 @@ from autograder.checks import (
     expect_tensor,
     expect_trained,
     found,
+    named_buffers,
     named_parameters,
     outcome_of,
     place,
@@ -64,24 +65,24 @@ def _randomise(module: nn.Module, shapes: Mapping[str, Sequence[int]], pad_id: i
     """
     state = {name: 0.5 * randn(*shape) for name, shape in shapes.items()}
     for name, value in state.items():
-        if "embedding" in name or name in _TIED:
+        if "embedding" in name:
             value[pad_id] = 0.0
-    tied = [state[name] for name in _TIED if name in state]
-    state |= dict.fromkeys(_TIED, tied[0]) if tied else {}
+    table, output = _TIED
+    state |= {output: state[table]} if table in state else {}
     set_weights(module, state)
     return state
 
 
 def _randomise_positions(module: nn.Module, prefixes: Sequence[str], dim: int) -> State:
     """Give each PositionEncoding of a module a table of random numbers, which no sinusoids can stand for."""
-    buffers = dict(module.named_buffers())
+    buffers = named_buffers(module)
     names = [f"{prefix}positions.pe" for prefix in prefixes]
     for name in names:
         expect(name in buffers, Common.PARAMETER_MISSING, f"the buffer `{name}`")
         expect_tensor(buffers[name], (len(buffers[name]), dim), name=f"the buffer `{name}`")
     state = {name: randn(*buffers[name].shape) for name in names}
     set_weights(module, state)
-    buffers, saved = dict(module.named_buffers()), module.state_dict()
+    buffers, saved = named_buffers(module), module.state_dict()
     for name in names:
         if name not in saved:  # chapter 05 does not ask that the table be saved
             buffers[name].copy_(state[name])
@@ -739,13 +740,11 @@ def _make_translator(cls: Callable, sizes: tuple[int, ...], pad_id: int, dropout
     source_vocab, target_vocab, dim, heads, depth, hidden = sizes
     module = call(cls, source_vocab, target_vocab, dim, heads, depth, hidden, dropout, pad_id)
     shapes = _translator_shapes(source_vocab, target_vocab, dim, depth, hidden)
-    # One of the two tied names is a parameter; which one is for the student's class to say.
-    names = {name for name, _ in module.named_parameters()}
-    tied = [name for name in _TIED if name in names]
-    expect(bool(tied), Common.PARAMETER_MISSING, f"`{_TIED[1]}`")
-    expect(len(tied) == 1, m.Translator.NOT_TIED)
-    if _TIED[1] in names:
-        shapes[_TIED[1]] = shapes.pop(_TIED[0])
+    parameters = named_parameters(module)
+    for name in _TIED:
+        expect(name in parameters, Common.PARAMETER_MISSING, f"`{name}`")
+    table, output = (parameters[name] for name in _TIED)
+    expect(table is output, m.Translator.NOT_TIED)
     expect_parameters(module, shapes)
     state = _randomise(module, shapes, pad_id)
     return module, state | _randomise_positions(module, ["encoder.", "decoder."], dim)
@@ -881,28 +880,25 @@ def _check_start(cls: Callable) -> None:
 
 
 def _check_gradients(cls: Callable) -> None:
-    pad_id, source_table = 1, "encoder.embedder.embedding.weight"
+    pad_id, source_table, table = 1, "encoder.embedder.embedding.weight", _TIED[0]
     module, state = _make_translator(cls, (8, 9, 6, 2, 2, 5), pad_id)
     given = torch.tensor([[2, 5, 1], [4, 3, 6]]), torch.tensor([[2, 3, 4, 5], [2, 8, 1, 1]])
-    # One of the two tied names is a parameter; which one is for the student's class to say.
-    (tied,) = (name for name, _ in module.named_parameters() if name in _TIED)
-    parameters = {name: state[name] for name in (*_translator_shapes(8, 9, 6, 2, 5), *_TIED) if name in state}
-    del parameters[next(name for name in _TIED if name != tied)]
+    parameters = {name: state[name] for name in _translator_shapes(8, 9, 6, 2, 5)}
 
     def oracle(leaves: State, *given: Tensor) -> Tensor:
-        full = state | leaves | {_TIED[0]: leaves[tied]}
-        for name in (source_table, _TIED[0]):
+        full = state | leaves
+        for name in (source_table, table):
             full = _without_pad_row(full, name, pad_id)
         return _Whole(full, 2, 2, pad_id)(*given)
 
-    expect_close(call(module, *given), oracle({tied: state[tied]}, *given), "the logits", tolerance=_FLOAT32)
+    expect_close(call(module, *given), oracle({}, *given), "the logits", tolerance=_FLOAT32)
     expect_parameter_gradients(module, oracle, parameters, given, 1e-5)
 
     source, target = given  # who trains through `decode` needs the constant there
     call(module.decode, target, randn(2, 3, 6), source).sum().backward()
-    gradient = named_parameters(module)[tied].grad
-    expect(gradient is not None and gradient.any(), Common.PARAMETER_UNUSED, f"`{tied}`, through `decode`")
-    expect(not gradient[pad_id].any(), m.Translator.PAD_ROW_LEARNS, f"the parameter is `{tied}`, through `decode`")
+    gradient = named_parameters(module)[table].grad
+    expect(gradient is not None and gradient.any(), Common.PARAMETER_UNUSED, f"`{table}`, through `decode`")
+    expect(not gradient[pad_id].any(), m.Translator.PAD_ROW_LEARNS, f"the parameter is `{table}`, through `decode`")
 
 
 def train_copy(model, source, target):

@@ -43,7 +43,13 @@ from autograder.mistakes import Mistake
 from checks.chance import drawn_between, drawn_medium, likely_counts
 from checks.formulas import linear
 from checks.seq2seq_attention import mistakes as m
-from checks.seq2seq_attention.visible import attention_shapes, decoder_shapes, encoder_shapes, several
+from checks.seq2seq_attention.visible import (
+    attention_shapes,
+    decoder_shapes,
+    encoder_shapes,
+    replace_attention,
+    several,
+)
 
 State = Mapping[str, Tensor]
 
@@ -348,7 +354,7 @@ def _decoder(
 
     def make() -> nn.Module:
         module = cls(*sizes, dropout)
-        module.attention = place(make_attention, beside=cls)()
+        place(replace_attention, beside=cls)(module, place(make_attention, beside=cls)())
         return module
 
     return build(make, decoder_shapes(*sizes), dtype=dtype)

@@ -284,6 +284,16 @@ def decoder_shapes(vocab: int, embed: int, encoder: int, decoder: int) -> dict[s
     }
 
 
+def replace_attention(decoder, attention):
+    """Put another attention in the place of a decoder's own, under each of its names."""
+    own = getattr(decoder, "attention", None)
+    for module in list(decoder.modules()):
+        for name, part in module.named_children():
+            if part is own:
+                setattr(module, name, attention)
+    decoder.attention = attention
+
+
 @visible(
     "the parts and their sizes, and one step of two sentences by hand: weights, state, logits",
     graded="other cases, gradients, dtypes and dropout",
@@ -297,7 +307,7 @@ def GRUDecoder(cls: Callable, attention: Callable) -> None:
     # Tokens 1 and 0 have the vectors -10 and 10; the GRU goes half the way from the state to the sign of the vector:
     # from 0.8 to -0.1, and from 0.4 to 0.7. Token 0 gets the score state + context[0], token 1 context[1] + vector.
     decoder = call(cls, 2, 1, 1, 1, 0.0)
-    decoder.attention = place(make_equal_weights, beside=cls)()
+    place(replace_attention, beside=cls)(decoder, place(make_equal_weights, beside=cls)())
     weights = {
         "embedding.weight": [[10.0], [-10.0]],
         "gru.weight_ih": [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [20.0, 0.0, 0.0]],
