@@ -52,6 +52,7 @@ test-fast:
 	$(lint)
 	$(BIN)/python -m pytest --numprocesses auto $(FAST:%=tests/test_%.py)
 	$(if $(CHAPTER),$(BIN)/autograder mutants $(CHAPTER))
+	$(if $(CHAPTER),$(BIN)/python -m pytest --numprocesses auto --everything tests/engine/test_honest.py -k "[$(CHAPTER)-")
 
 # Minutes and gigabytes for each, such as PYTHONS="/usr/bin/python3 /opt/python3.14/bin/python3".
 PYTHONS ?= $(PYTHON)
