@@ -864,7 +864,7 @@ def _check_start(cls: Callable) -> None:
         told = {"asked": "dim 32", "expected": 32**-0.5, "got": state[name].std().item()}
         usual = math.isclose(told["got"], told["expected"], rel_tol=0.1)
         expect(usual, m.Translator.TABLE_START, f"the standard deviation of `{name}`", **told)
-    matrices = [name for name, value in state.items() if "layers." in name and value.dim() == 2]
+    matrices = [name for name, value in named_parameters(module).items() if "layers." in name and value.dim() == 2]
     for name in matrices:
         twin = name.replace("layers.1.", "layers.0.")
         differ = name == twin or not torch.equal(state[name], state[twin])
