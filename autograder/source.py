@@ -9,12 +9,14 @@ import json
 import linecache
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from pathlib import Path
 from types import CodeType
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from autograder.cells import flags_of
 
 T = TypeVar("T")
 
@@ -56,30 +58,49 @@ def definitions(cells: list[str]) -> str:
         Python source with only the imports, `def` and `class` statements and assignments of literal constants, in
         order. A cell that is not valid Python contributes nothing.
     """
-    kept = []
-    for cell in cells:
-        source = as_python(cell)
-        try:
-            statements = parsed(source).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        kept += [_text(source, statement) for statement in statements if _defines(statement)]
-    return "\n\n\n".join(kept) + "\n"
+    return _joined(text for cell in cells for text in _defining(cell))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n\n\n".join(texts) + "\n"
+
+
+def _defining(cell: str, answered: str = "") -> list[str]:
+    """The statements of a cell that define something, and what else the answer to an exercise of some name needs."""
+    source = as_python(cell)
+    try:
+        statements = parsed(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    kept = {statement for statement in statements if _defines(statement)}
+    if answered:
+        needed = {answered}.union(*(words_in(statement) for statement in kept))
+        for statement in reversed(statements):
+            if needed & set(_assigned(statement)):
+                kept.add(statement)
+                needed |= words_in(statement)
+    return [_text(source, statement) for statement in statements if statement in kept]
 
 
 def _defines(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return True
-    if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        if not all(isinstance(target, ast.Name) for target in targets):
-            return False  # `x[0] = 1` changes something that is not there
+    if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None and _assigned(statement):
         try:
             ast.literal_eval(statement.value)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return False
         return True
     return False
+
+
+def _assigned(statement: ast.stmt) -> list[str]:
+    """The names that an assignment gives a value; none where it changes something, such as `x[0] = 1`, too."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return []
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    return names if len(names) == len(targets) else []
 
 
 def _text(source: str, statement: ast.stmt) -> str:
@@ -90,17 +111,23 @@ def _text(source: str, statement: ast.stmt) -> str:
 
 
 def read_definitions(notebook: Path) -> str:
-    """`definitions` of a notebook file.
+    """`definitions` of a notebook file; of a solution cell also what is assigned to a name that its answer needs.
 
     Raises:
         ImportError: the file is not a notebook.
     """
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        sources = [("".join(cell["source"]), _answered(cell)) for cell in cells if cell["cell_type"] == "code"]
     except (ValueError, KeyError, TypeError) as error:
         raise ImportError(f"{notebook} is not a readable notebook: {error!r}", path=str(notebook)) from error
-    return definitions(sources)
+    return _joined(text for source, name in sources for text in _defining(source, name))
+
+
+def _answered(cell: Mapping[str, Any]) -> str:
+    """The exercise that a solution cell answers, which has its `grade_id`; empty for other cells."""
+    flags = flags_of(cell)
+    return flags["grade_id"] if flags.get("solution") else ""
 
 
 def execute_definitions(source: str, filename: str, namespace: dict) -> None:

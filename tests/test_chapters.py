@@ -13,8 +13,21 @@ from autograder.source import definitions
 
 def write(folder, name, *cells):
     folder.mkdir(parents=True, exist_ok=True)
-    notebook = new_notebook(cells=[new_markdown_cell("# text"), *map(new_code_cell, cells)])
+    cells = [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+    notebook = new_notebook(cells=[new_markdown_cell("# text"), *cells])
     nbformat.write(notebook, folder / f"{name}.ipynb")
+
+
+def answer(exercise, text):
+    flags = {
+        "grade": False,
+        "grade_id": exercise,
+        "locked": False,
+        "schema_version": 3,
+        "solution": True,
+        "task": False,
+    }
+    return new_code_cell(text, metadata={"nbgrader": flags})
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +49,12 @@ def student(tmp_path_factory):
         "def wrong_default(x=undefined_name):\n    pass",
         "@undefined_decorator\ndef decorated():\n    pass",
         "def later():\n    return solved(4)",
+        answer(
+            "answered",
+            "import functools\ntwice = lambda x: 2 * x\nTWO = twice(1)\ntried = open('/nowhere')\n"
+            "def scaled(by, x):\n    return by * x\n"
+            "answered = functools.partial(scaled, TWO)\nprint(answered(3))",
+        ),
     )
     return root
 
@@ -68,6 +87,11 @@ try: unsolved(1)
 except NotImplementedError: print("raised when called")
 """
     assert run(student / "02_second", code) == "raised when called"
+
+
+def test_an_answer_has_what_it_needs_and_nothing_else_of_its_cell_runs(student):
+    code = "import first; print(first.answered(4), hasattr(first, 'tried'))"
+    assert run(student / "02_second", code) == "8 False"
 
 
 def test_nothing_that_runs_is_executed(student):

@@ -2,9 +2,9 @@
 
 `import_ipynb` executes every cell of a notebook that is imported, and looks in the working directory only. A chapter
 trains, plots and holds checks that fail while an exercise is unsolved, so this subclass of its loader executes only
-what defines something: imports, functions, classes and constants. A chapter is found by its module name in the
-sibling chapter folders. A notebook switches it on with `import autograder.course.imports`, then imports what it
-needs:
+what defines something: imports, functions, classes and constants, and in an answer's cell what is assigned to the names
+that it needs. A chapter is found by its module name in the sibling chapter folders. A notebook switches it on with
+`import autograder.course.imports`, then imports what it needs:
 
     from weighted_averages import weighted_avg
 
