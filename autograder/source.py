@@ -119,7 +119,7 @@ def read_definitions(notebook: Path) -> str:
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         sources = [("".join(cell["source"]), _answered(cell)) for cell in cells if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ImportError(f"{notebook} is not a readable notebook: {error!r}", path=str(notebook)) from error
     return _joined(text for source, name in sources for text in _defining(source, name))
 
@@ -127,7 +127,7 @@ def read_definitions(notebook: Path) -> str:
 def _answered(cell: Mapping[str, Any]) -> str:
     """The exercise that a solution cell answers, which has its `grade_id`; empty for other cells."""
     flags = flags_of(cell)
-    return flags["grade_id"] if flags.get("solution") else ""
+    return flags.get("grade_id", "") if flags.get("solution") else ""
 
 
 def execute_definitions(source: str, filename: str, namespace: dict) -> None:
