@@ -8,6 +8,7 @@ from torch import Tensor
 from autograder.checks import (
     call,
     draw_size,
+    draw_sizes,
     expect,
     expect_close,
     expect_gradients,
@@ -127,7 +128,7 @@ def _expect_windows(function: Callable, sizes: list[tuple[int, int]]) -> None:
 def check_window_weights(function: Callable) -> None:
     """Values for narrow and wide windows, errors, and no loop."""
     n = int(randint(7, 12, ()))
-    long, middle = draw_size(), draw_size(25, 600)
+    long, (middle, other) = draw_size(), draw_sizes((25, 600), (61, 80))
     sizes = [(n, 3), (n, 1), (n, n), (n, n + 4), (5, 4), (1, 1), (1, 3), (n + 13, 6)]
     sizes += [(middle, draw_size(7, 24)), (middle, draw_size(2, middle)), (_middle(), draw_size(2, 6))]
     _expect_windows(function, [*sizes, (n, draw_size())])
@@ -137,9 +138,7 @@ def check_window_weights(function: Callable) -> None:
         expect_raises(ValueError, lambda size=size, width=width: function(size, width), what)
     # Sizes that were not asked for before, so that nothing of it is remembered.
     expect_no_loop(function, (5, 2), (17, 7), over="positions")
-    few, many = (6, 3), (draw_size(61, 80), draw_size(25, 40))
-    many = (many[0] + (many[0] == middle), many[1])
-    expect_no_python_loop(function, few, many, over="positions", first=(6, 2))
+    expect_no_python_loop(function, (6, 3), (other, draw_size(25, 40)), over="positions", first=(6, 2))
     # Last, for here what calls itself reaches Python's limit, and it has been told of its recursion above.
     sizes = [(long, draw_size(150, 299)), (long, draw_size(300, 600)), (long, 2), (long, long - 1)]
     _expect_windows(function, sizes)
