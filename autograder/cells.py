@@ -39,7 +39,7 @@ def released(cell: NotebookNode) -> str:
 
 def flags_of(cell: Mapping[str, Any]) -> dict:
     """What nbgrader notes of a cell, opened by nbformat or plain JSON; empty for an ordinary one."""
-    return cell["metadata"].get("nbgrader", {})
+    return cell.get("metadata", {}).get("nbgrader", {})
 
 
 def exercise_of(grade_id: str) -> str:
