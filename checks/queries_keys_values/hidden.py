@@ -1,5 +1,6 @@
 """The hidden tests of chapter 03."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -611,14 +612,17 @@ def check_attention_in_tiles_memory(function: Callable) -> None:
         ((1, 2, 2), draw_size(5, 9), draw_size(60, 180)),
         ((2,), draw_size(91, 180), draw_size(900, 999)),
     ):
-        few = _attention_inputs((leading, draw_size(20, 40), keys, 3), 4)
+        n = draw_size(20, 40)
+        keys += keys == math.prod(leading) * n  # as many as there are rows could not be told from them
+        few = _attention_inputs((leading, n, keys, 3), 4)
         expect_few_columns(place(columns_held, function)(function, *few.values(), tile), tile, keys)
     # With heads, in both precisions, and as in training, where what is held tells nothing: the graph keeps it.
-    tile, keys = draw_size(7, 30), draw_size(200, 400)
-    with_heads = _attention_inputs(((2, draw_size(2, 5)), draw_size(40, 80), keys, 3), 4)
+    tile, keys, heads, n = draw_size(7, 30), draw_size(200, 400), draw_size(2, 5), draw_size(40, 80)
+    keys += keys == 2 * heads * n
+    with_heads = _attention_inputs(((2, heads), n, keys, 3), 4)
     for dtype in (torch.float32, torch.float64):
-        heads = [value.to(dtype) for value in with_heads.values()]
-        expect_few_columns(place(columns_held, function)(function, *heads, tile), tile, keys)
+        given = [value.to(dtype) for value in with_heads.values()]
+        expect_few_columns(place(columns_held, function)(function, *given, tile), tile, keys)
     widest, *_ = place(columns_held, function)(function, *inputs.values(), tile, True)
     expect_few_columns((widest, 0, 0), tile, inputs["keys"].shape[1])
     case = _attention_inputs(((1,), 3, draw_size(2100, 2600), 4))
