@@ -1,5 +1,7 @@
 """What chance may do: how often each thing can come when right answers draw, and sizes that nobody can foretell."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -43,6 +45,26 @@ def chance_outside(draws: int, chance: float, low: int, high: int) -> float:
     at_least, at_most = _tails(draws, chance)
     below = at_most[low - 1].item() if low > 0 else 0.0
     return below + (at_least[high + 1].item() if high < draws else 0.0)
+
+
+def mean_is_likely(mean: float, draws: int, values: Tensor, chances: Tensor, false: float = FALSE) -> bool:
+    """Whether the mean of so many draws can be this; as low, or as high, it is with a probability of `false` or less.
+
+    By Chernoff's bound: for each t > 0 the mean is `mean` or more with a probability of E[exp(t (x - mean))]^draws or
+    less, and the other way round for t < 0.
+
+    Args:
+        mean: what came out.
+        draws: how many, each on its own.
+        values: what is drawn from, `(n,)`.
+        chances: of each value, `(n,)`, with a sum of 1.
+        false: how often a right answer may have a lower mean, and how often it may have a higher one.
+    """
+    away, chances = values.double() - mean, chances.double()
+    spread = (chances @ away.square()).sqrt().clamp(min=1e-300)
+    tilts = (2 ** torch.arange(-6, 4.5, 0.5, dtype=torch.float64) / spread).unsqueeze(1)
+    bounds = [torch.logsumexp(tilt * away + chances.log(), 1) for tilt in (tilts, -tilts)]
+    return bool((draws * torch.cat(bounds) > math.log(false)).all())
 
 
 def _tails(draws: int, chance: float) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,7 @@ Each row names a check and computes the bound from the constants that the check 
 import math
 
 import pytest
+import torch
 from scipy.stats import binom, norm
 
 from autograder.checks import DROPOUT_ENTRIES, DROPOUT_LUCK
@@ -146,12 +147,21 @@ def test_so_few_and_so_many_come_out_as_seldom_as_is_said(draws, share):
     assert math.isclose(chance.chance_outside(draws, share, low, high), outside, rel_tol=1e-6, abs_tol=1e-30)
 
 
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_a_mean_is_so_low_and_so_high_as_seldom_as_is_said(share):
+    draws, false = 60, 0.01
+    values, chances = torch.tensor([-3.0, 5.0]), torch.tensor([1 - share, share])
+    likely = [chance.mean_is_likely(-3 + 8 * k / draws, draws, values, chances, false) for k in range(draws + 1)]
+    low, high = likely.index(True), draws - likely[::-1].index(True)
+    assert all(likely[low : high + 1])
+    assert 0 < chance.chance_outside(draws, share, low, high) <= 2 * false
+
+
 def _of_a_lot(lot):
     """How often right draws of a lot fail: a count outside its bounds, rows or calls that agree, calls all alike."""
-    counts = 2 * chance.FALSE * (language_model._COMMONEST + 1 + 4 + 2)  # those, the others, quarters, halves
-    same = language_model._LIKELIEST  # two draws agree at most as often as the likeliest comes
-    # Where there is more than one call, all but the first of them have half of the draws or more.
-    return counts + 2 * chance.FALSE + same ** (lot.draws // 2) + same**lot.draws
+    counts = 2 * chance.FALSE * (language_model._COMMONEST + 1 + 4 + 1)  # those, the others, quarters, the mean
+    alike = 3 * chance.FALSE  # two rows, two calls, or all of the calls
+    return counts + alike + language_model._LIKELIEST**lot.draws
 
 
 def _over_seeds(lots):
