@@ -14,10 +14,10 @@ def open_notebook(page, address: str) -> None:
     ready = page.get_by_text("Python 3 (ipykernel) | Idle")
     for patience in (60_000, 100_000, 200_000):
         try:
-            page.goto(address, wait_until="commit")  # "load" may never come
+            page.goto(address, wait_until="commit", timeout=patience)  # "load" may never come
             return ready.wait_for(timeout=patience)
         except playwright.Error as error:
-            seen = f"{page.inner_text('body')}\n{error}"
+            seen = f"{_text_of(page)}\n{error}"
     pytest.fail(f"no kernel: {address}; on the page:\n{seen}")
 
 
@@ -32,5 +32,12 @@ def run_all_cells(page, shown) -> None:
         try:
             return shown.wait_for(timeout=patience)
         except playwright.TimeoutError:
-            seen = page.inner_text("body")
+            seen = _text_of(page)
     pytest.fail(f"not shown: {shown}; on the page:\n{seen}")
+
+
+def _text_of(page) -> str:
+    try:
+        return page.inner_text("body", timeout=5_000)
+    except playwright.Error:  # a page that hangs does not answer either
+        return "nothing that can be read"
