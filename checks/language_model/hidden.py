@@ -1052,6 +1052,8 @@ def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]
         shows = {"near", "temperature", "low", "high"} & {*kinds}
         spread = drawn_between(*((2.5, 3.0) if vocab > _WIDE else (2.0, 2.5)) if shows else (0.7, 2.5))
         scores = (randn(vocab) * spread * settings.get("temperature", 1.0)).float()
+        if settings.get("temperature", 1.0) > 1 and scores.softmax(0).max() > 0.7:
+            continue  # without the temperature it would nearly always be the likeliest, as if nothing were drawn
         chances = _distribution(scores, **settings)
         if "top_k" in kinds or "few" in kinds:
             settings["top_k"] = drawn(10, 90) if "few" in kinds else drawn_wide(max(2, vocab // 6), vocab - 1)
