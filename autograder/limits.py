@@ -23,7 +23,7 @@ class Limits:
     """What one submission may take; what each field is stands in its metadata, for nbgrader's `--help-all` too."""
 
     cell_seconds: float = _limit(20.0, "processor time of the student's code for a cell, or for one call by a check")
-    calls_seconds: float = _limit(60.0, "processor time of the student's code for all the calls by a check together")
+    calls_seconds: float = _limit(120.0, "processor time of the student's code for all the calls by a check together")
     aside_cell_seconds: float = _limit(5.0, "processor time for a student's cell that holds no answer")
     aside_seconds: float = _limit(20.0, "processor time for all these cells together: of what is left, definitions run")
     check_seconds: float = _limit(60.0, "processor time of a check itself, beside the student's code")
