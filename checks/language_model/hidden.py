@@ -1096,7 +1096,7 @@ def _expect_lot(function: Callable, lot: _Lot) -> None:
     right = _distribution(scores, **settings)
     # Where wrong scores leave a token or two, rows and calls agree that have nothing to do with each other.
     rows_agree, calls_agree = (_share_alike(one) for one in (tokens.T, tokens))
-    if calls > 1 and max(float(right.max()), rows_agree) ** (rows * (calls - 1)) < FALSE:
+    if calls > 1 and rows_agree < 1 and right.max() ** (rows * (calls - 1)) < FALSE:
         expect((tokens != tokens[:1]).any(), Common.FIXED_SEED, asked=asked)
     agree = _agreement(right)
     if calls > 1 and not _may_agree(max(agree, rows_agree), calls, rows):
@@ -1115,8 +1115,9 @@ def _agreement(chances: Tensor) -> float:
 
 
 def _share_alike(tokens: Tensor) -> float:
-    """How often one row of a table has what the row before it has; 0 of a single row."""
-    return (tokens[1:] == tokens[:-1]).double().mean().nan_to_num().item()
+    """How often one row of a table has what the row before it has; 0 if less than half, as few rows do by chance."""
+    share = (tokens[1:] == tokens[:-1]).double().mean().nan_to_num().item()
+    return share if share >= 0.5 else 0.0
 
 
 def _may_agree(agree: float, among: int, draws: int) -> bool:
