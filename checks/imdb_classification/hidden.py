@@ -799,7 +799,7 @@ def _check_single_draws(function: Callable) -> None:
         return  # a standard error of one draw: the check of both ends says so
     for number, (difference, low, high) in enumerate(once):
         if low != high:
-            ignored = once[0] != once[1] and once[number] == _call_bootstrap(function, a, b, 50, number)
+            ignored = len(set(once)) > 1 and once[number] == _call_bootstrap(function, a, b, 50, number)
             mistake = m.paired_bootstrap.SAMPLES_IGNORED if ignored else Unexplained.VALUES
             complain(mistake, "both ends, of one sample,", expected="equal", got=f"{low:.4f} and {high:.4f}")
         mean = float((a.double() - b.double()).mean())
