@@ -1184,7 +1184,9 @@ def expect_drawn_from_generator(run: Callable[[torch.Generator | None], Any], be
 
     first = run(given(number))
     expect(_alike(first, run(given(number))), Common.NO_GENERATOR, asked=asked)
-    expect(not _alike(first, run(given(number + 1))), Common.SEEDED_ANEW, asked=asked)
+    # What begins anew with the seed may come to the same for two of them; not for five.
+    anew = all(_alike(first, run(given(number + more))) for more in range(1, 5))
+    expect(not anew, Common.SEEDED_ANEW, asked=asked)
     used = given(number)
     torch.rand(draw_size(1, 99), generator=used)
     expect(not _alike(first, run(used)), Common.SEEDED_AGAIN, asked=asked)
