@@ -990,20 +990,25 @@ _MOST_SCORES, _WIDE = 5 * 10**5, 6000
 
 
 def _lots_between() -> Iterator[_Lot]:
-    """Each kind of settings meets each size of rows and each of vocabularies, in pairs that nobody foretells.
-
-    A setting that is left out shows in few draws: in 70 what `top_k` or `top_p` should have taken away, in 120 a
-    temperature beside it. Where nothing is taken away, which costs most in code that goes score by score, a temperature
-    shows in 40 draws, and of a wide vocabulary in 24.
-    """
+    """Each kind of settings meets each size of rows and each of vocabularies, in pairs that nobody foretells."""
     for kinds in _KINDS:
-        start, taken_away = drawn(0, 3), {"top_k", "top_p"} & {*kinds}
+        start = drawn(0, 3)
         for number, (rows, vocab) in enumerate(_pairs(_ROWS, _VOCABULARIES)):
-            draws = (120 if "temperature" in kinds else 70) if taken_away else 24 if vocab > _WIDE else 40
             few = vocab > 1000 and (len(kinds) > 1 or vocab <= _WIDE)  # so a large `top_k` of the widest has its turn
             shuffled, generator = divmod((start + number) % 4, 2)
             named = _named(kinds, number + start // 2, few)
+            draws = _fewest_draws(kinds, vocab)
             yield _Lot(draws, (rows, rows), (vocab, vocab), named, bool(shuffled), bool(generator))
+
+
+def _fewest_draws(kinds: Collection[str], vocab: int) -> int:
+    """In how many draws a setting shows that is left out: what should be taken away, or a temperature beside it.
+
+    Where nothing is taken away, which costs most in code that goes score by score, a temperature shows in fewer.
+    """
+    if {"top_k", "top_p"} & {*kinds}:
+        return 120 if "temperature" in kinds else 70
+    return 24 if vocab > _WIDE else 40
 
 
 def _named(kinds: Collection[str], number: int, few: bool = False) -> tuple[str, ...]:
@@ -1042,17 +1047,20 @@ def _scores(vocab: int, kinds: Collection[str]) -> tuple[Tensor, dict[str, Any]]
     """Scores of one row and settings, which decide without a close call which tokens are left, two or more of them.
 
     A temperature is one of `_TEMPERATURES`. What `top_k`, "few" of a wide vocabulary too, and `top_p` take away each
-    would come in a tenth of the draws, of "high_p" in a thirtieth, and of "highest_p" in a seventieth.
+    would come in a tenth of the draws, of "high_p" in a thirtieth, and of "highest_p" in a seventieth. Of more than
+    `_WIDE` scores a `top_k` beside a temperature has to be "few": another takes too little away.
     """
     while True:
         settings: dict[str, Any] = {}
         if ranges := next((_TEMPERATURES[kind] for kind in kinds if kind in _TEMPERATURES), None):
             settings["temperature"] = drawn_between(*ranges[drawn(0, len(ranges) - 1)])
+        temperature = settings.get("temperature", 1.0)
         # The wider, the sooner a temperature shows.
-        shows = {"near", "temperature", "low", "high"} & {*kinds}
-        spread = drawn_between(*((2.5, 3.0) if vocab > _WIDE else (2.0, 2.5)) if shows else (0.7, 2.5))
-        scores = (randn(vocab) * spread * settings.get("temperature", 1.0)).float()
-        if settings.get("temperature", 1.0) > 1 and scores.softmax(0).max() > 0.7:
+        spreads = (0.7, 2.5)
+        if {"near", "temperature", "low", "high"} & {*kinds}:
+            spreads = (2.5, 3.0) if vocab > _WIDE else (2.0, 2.5)
+        scores = (randn(vocab) * drawn_between(*spreads) * temperature).float()
+        if temperature > 1 and scores.softmax(0).max() > 0.7:
             continue  # without the temperature it would nearly always be the likeliest, as if nothing were drawn
         chances = _distribution(scores, **settings)
         if "top_k" in kinds or "few" in kinds:
@@ -1155,7 +1163,7 @@ def _expect_counts(
         what = f"the shares of the {len(common)} likeliest tokens, and of all others,"
         complain(otherwise or Unexplained.VALUES, what, asked=asked, **told)
     # Of a wide vocabulary the likeliest are a few: does each quarter of it get what it should?
-    quarters = (4 * torch.arange(len(right)) // len(right)).clamp(max=3)
+    quarters = 4 * torch.arange(len(right)) // len(right)
     counts, chances = quarters[tokens].bincount(minlength=4), torch.zeros(4).double().index_add(0, quarters, right)
     if not _is_likely(counts, chances):
         told = {"expected": _rounded(chances), "got": _rounded(counts / len(tokens))}

@@ -521,8 +521,8 @@ def columns_held(
     """What an attention function holds of its table of scores while it works.
 
     It is written to be sent to where student code runs, so it uses torch and its arguments alone. To be told apart,
-    the number of queries, that of keys, and the sizes of their vectors should all differ, and the vectors be no longer
-    than a tile.
+    the number of queries, of an item and in all, that of keys, and the sizes of their vectors should all differ, and
+    the vectors be no longer than a tile.
 
     Args:
         function: called with the other arguments.
