@@ -986,7 +986,8 @@ _KINDS: list[tuple[str, ...]] = [
 ]
 _ROWS = [(1, 1), (2, 9), (10, 60), (61, 300), (301, 2000)]
 _VOCABULARIES = [(12, 30), (31, 200), (201, 1500), (1501, 6000), (6001, 25_000)]
-_MOST_SCORES, _WIDE = 5 * 10**5, 6000
+_MOST_SCORES = 5 * 10**5
+_NARROWEST, _NARROW, _WIDE = 30, 200, 6000
 
 
 def _lots_between() -> Iterator[_Lot]:
@@ -1004,11 +1005,14 @@ def _lots_between() -> Iterator[_Lot]:
 def _fewest_draws(kinds: Collection[str], vocab: int) -> int:
     """In how many draws a setting shows that is left out: what should be taken away, or a temperature beside it.
 
-    Where nothing is taken away, which costs most in code that goes score by score, a temperature shows in fewer.
+    Where nothing is taken away, which costs most in code that goes score by score, a temperature shows in fewer. The
+    fewer scores, the less far apart they lie, and the more draws it takes.
     """
+    if vocab <= _NARROW:
+        return 900 if vocab <= _NARROWEST else 300
     if {"top_k", "top_p"} & {*kinds}:
         return 120 if "temperature" in kinds else 70
-    return 24 if vocab > _WIDE else 40
+    return 40 if vocab > _WIDE else 70
 
 
 def _named(kinds: Collection[str], number: int, few: bool = False) -> tuple[str, ...]:
