@@ -987,7 +987,7 @@ _KINDS: list[tuple[str, ...]] = [
 _ROWS = [(1, 1), (2, 9), (10, 60), (61, 300), (301, 2000)]
 _VOCABULARIES = [(12, 30), (31, 200), (201, 1500), (1501, 6000), (6001, 25_000)]
 _MOST_SCORES = 5 * 10**5
-_NARROWEST, _NARROW, _WIDE = 30, 200, 6000
+_NARROWEST, _NARROW, _, _WIDE, _ = (most for _, most in _VOCABULARIES)
 
 
 def _lots_between() -> Iterator[_Lot]:
