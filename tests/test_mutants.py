@@ -107,11 +107,11 @@ def test_there_are_enough_of_them(chapter, exercise):
     assert proof.shortfalls(exercise, own(chapter, exercise)) == []
 
 
-def test_an_answer_whose_verdict_depends_on_the_seed_is_named(monkeypatch):
+def test_an_answer_whose_verdict_depends_on_the_seed_is_named(sandbox, monkeypatch):
     chapter = COURSE.find("weighted_averages")
     right, wrong = "torch.einsum('bij,bjd->bid', w, x)", "torch.einsum('bij,bjd->bid', w.mT, x)"
     source = f"def weighted_avg(x, w):\n    return {right} if torch.rand(()) < 0.5 else {wrong}"
     chancy, steady = Answer("weighted_avg", "chancy", None, source), Answer("weighted_avg", "steady", None)
     monkeypatch.setattr(proof, "answers_of", lambda chapter: [chancy, steady])
-    ((answer, verdicts),) = proof.changing(COURSE, chapter, range(12))
+    ((answer, verdicts),) = proof.changing(proof.judge_chapter(COURSE, chapter, sandbox, range(12)))
     assert answer is chancy and verdicts.total() == 12

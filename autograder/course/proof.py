@@ -9,9 +9,11 @@ import re
 import secrets
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby, product
+from operator import attrgetter
 
 import nbformat
 import torch
@@ -144,36 +146,36 @@ def _is_check(cell: NotebookNode) -> bool:
     return bool(flags_of(cell).get("grade"))
 
 
-def judge_chapter(course: Course, chapter: Chapter, sandbox: Sandbox) -> Iterator[Judged]:
-    """What the checks say of a chapter's answers: on real objects, but for those that attack their process."""
-    path = course.solution(chapter)
-    notebook = code_of(nbformat.read(path, as_version=4))
-    modules = reference_modules(course, chapter)
-    with contextlib.chdir(path.parent):
-        for answer in answers_of(chapter):
-            if answer.forged:
-                yield judge_in_grader(sandbox, notebook, answer, modules)
-            else:
-                yield judge_in_notebook(notebook, answer)
-
-
-def changing(course: Course, chapter: Chapter, seeds: Sequence[int]) -> list[tuple[Answer, Counter[str]]]:
-    """The answers, forgers apart, whose verdict depends on the seed, with how often each verdict came.
+def judge_chapter(
+    course: Course, chapter: Chapter, sandbox: Sandbox, seeds: Sequence[int | None] = (None,)
+) -> Iterator[Judged]:
+    """What the checks say of a chapter's answers: on real objects, but for those that attack their process.
 
     Args:
         course: the course.
         chapter: whose answers.
-        seeds: what random numbers come from; each answer is judged with each.
+        sandbox: where the attackers run.
+        seeds: what random numbers come from; each answer is judged with each, one after the other.
     """
     path = course.solution(chapter)
     notebook = code_of(nbformat.read(path, as_version=4))
-    found = []
+    modules = reference_modules(course, chapter)
     with contextlib.chdir(path.parent):
-        for answer in answers_of(chapter):
-            if not answer.forged:
-                verdicts = Counter(_verdict(judge_in_notebook(notebook, answer, seed)) for seed in seeds)
-                found += [(answer, verdicts)] * (len(verdicts) > 1)
-    return found
+        for answer, seed in product(answers_of(chapter), seeds):
+            if answer.forged:
+                yield judge_in_grader(sandbox, notebook, answer, modules, seed)
+            else:
+                yield judge_in_notebook(notebook, answer, seed)
+
+
+def changing(judged: Iterable[Judged]) -> list[tuple[Answer, Counter[str]]]:
+    """The answers whose verdict is not always the same, with how often each verdict came.
+
+    Args:
+        judged: what `judge_chapter` says; the verdicts of one answer follow each other.
+    """
+    found = [(answer, Counter(map(_verdict, own))) for answer, own in groupby(judged, attrgetter("answer"))]
+    return [(answer, verdicts) for answer, verdicts in found if len(verdicts) > 1]
 
 
 def _verdict(judged: Judged) -> str:
@@ -184,7 +186,7 @@ def _verdict(judged: Judged) -> str:
 
 
 def run_with_seeds(course: Course, chosen: list[Chapter], seeds: int) -> int:
-    """Judge every answer, forgers apart, with so many seeds, and name those whose verdict changes.
+    """Judge every answer with so many seeds, and name those whose verdict changes.
 
     Returns:
         The exit status: 0 if none does.
@@ -192,14 +194,15 @@ def run_with_seeds(course: Course, chosen: list[Chapter], seeds: int) -> int:
     console = Console()
     table = Table("chapter", "answers", "seeds", "verdicts that change")
     told = []
-    for chapter in chosen:
-        drawn = [secrets.randbits(62) for _ in range(seeds)]
-        found = changing(course, chapter, drawn)
-        judged = sum(not answer.forged for answer in answers_of(chapter))
-        table.add_row(chapter.folder, str(judged), str(seeds), str(len(found)))
-        for answer, verdicts in found:
-            counts = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common())
-            told.append(f"{answer.exercise}, {answer.title!r}: {counts}")
+    with Sandbox(unsafe=True) as sandbox:  # the course's own answers: without bubblewrap they do no harm
+        for chapter in chosen:
+            answers = len(answers_of(chapter))
+            judged = judge_chapter(course, chapter, sandbox, [secrets.randbits(62) for _ in range(seeds)])
+            found = changing(track(judged, chapter.folder, answers * seeds, console=console, transient=True))
+            table.add_row(chapter.folder, str(answers), str(seeds), str(len(found)))
+            for answer, verdicts in found:
+                counts = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common())
+                told.append(f"{answer.exercise}, {answer.title!r}: {counts}")
     console.print(table)
     for line in told:
         console.print(line, markup=False, highlight=False)
