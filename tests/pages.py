@@ -1,5 +1,7 @@
 """How tests open and run a notebook in JupyterLab."""
 
+import warnings
+
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -18,6 +20,7 @@ def open_notebook(page, address: str) -> None:
             return ready.wait_for(timeout=patience)
         except playwright.Error as error:
             seen = f"{_text_of(page)}\n{error}"
+            warnings.warn(f"loaded anew after {patience / 1000:g} s: {seen[-1000:]}", stacklevel=2)
     pytest.fail(f"no kernel: {address}; on the page:\n{seen}")
 
 
@@ -33,6 +36,7 @@ def run_all_cells(page, shown) -> None:
             return shown.wait_for(timeout=patience)
         except playwright.TimeoutError:
             seen = _text_of(page)
+            warnings.warn(f"run again after {patience / 1000:g} s: {seen[-1000:]}", stacklevel=2)
     pytest.fail(f"not shown: {shown}; on the page:\n{seen}")
 
 
