@@ -124,6 +124,8 @@ def judge_in_grader(
 ) -> Judged:
     """Grade an answer as a submission is graded: the code in the sandbox, the checks on proxies.
 
+    What stands beside it is the course's own, so nothing that it uses is looked at for a mistake paid for already.
+
     Args:
         sandbox: where the answer runs.
         notebook: the chapter's solution.
@@ -132,7 +134,8 @@ def judge_in_grader(
         seed: what random numbers come from; a new one by default.
     """
     only = {cell.metadata.nbgrader.grade_id for cell in check_cells(notebook, answer.exercise)}
-    graded = grade_notebook(sandbox, with_answer(notebook, answer), notebook, modules=modules, only=only, seed=seed)
+    changed = with_answer(notebook, answer)
+    graded = grade_notebook(sandbox, changed, notebook, modules=modules, only=only, seed=seed, pay_once=False)
     wrong = next((item for item in graded.items if item.status != Status.PASSED), None)
     return Judged(answer, wrong.finding, f"{wrong.status}: {wrong.message}") if wrong else Judged(answer)
 
@@ -179,9 +182,11 @@ def changing(judged: Iterable[Judged]) -> list[tuple[Answer, Counter[str]]]:
 
 
 def _verdict(judged: Judged) -> str:
-    """Whether an answer passed, or the mistake that it failed for."""
+    """Whether an answer passed, or the mistake that it failed for; of some forgers it does not matter what that is."""
     if not judged.message:
         return "passed"
+    if judged.answer.forged and judged.answer.mistake is None:
+        return "failed"
     return judged.finding.mistake if judged.finding and judged.finding.mistake else "failed, unnamed"
 
 
