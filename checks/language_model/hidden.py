@@ -958,7 +958,7 @@ class _Lot:
 
 # What needs many draws to show, or is rare: each number of rows and each vocabulary has its turn in `_lots_between`.
 _LOTS = [
-    _Lot(60, (3, 12), (20_001, 30_000), ("temperature",)),
+    _Lot(90, (3, 12), (20_001, 30_000), ("temperature",)),
     _Lot(900, (5, 100), (5, 60), ("cold",)),
     _Lot(6000, (2001, 7000), (6, 9), ("mild",)),
     _Lot(5000, (2001, 5000), (60, 100), ("near",)),
