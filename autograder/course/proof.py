@@ -171,6 +171,17 @@ def judge_chapter(
                 yield judge_in_notebook(notebook, answer, seed)
 
 
+def _judge_chapters(
+    course: Course, chosen: list[Chapter], console: Console, seeds: Sequence[int | None] = (None,)
+) -> Iterator[tuple[Chapter, Iterable[Judged]]]:
+    """Each chapter with what the checks say of its answers, which shows how far it is."""
+    with Sandbox(unsafe=True) as sandbox:  # the course's own answers: without bubblewrap they do no harm
+        for chapter in chosen:
+            judged = judge_chapter(course, chapter, sandbox, seeds)
+            total = len(answers_of(chapter)) * len(seeds)
+            yield chapter, track(judged, chapter.folder, total, console=console, transient=True)
+
+
 def changing(judged: Iterable[Judged]) -> list[tuple[Answer, Counter[str]]]:
     """The answers whose verdict is not always the same, with how often each verdict came.
 
@@ -199,15 +210,13 @@ def run_with_seeds(course: Course, chosen: list[Chapter], seeds: int) -> int:
     console = Console()
     table = Table("chapter", "answers", "seeds", "verdicts that change")
     told = []
-    with Sandbox(unsafe=True) as sandbox:  # the course's own answers: without bubblewrap they do no harm
-        for chapter in chosen:
-            answers = len(answers_of(chapter))
-            judged = judge_chapter(course, chapter, sandbox, [secrets.randbits(62) for _ in range(seeds)])
-            found = changing(track(judged, chapter.folder, answers * seeds, console=console, transient=True))
-            table.add_row(chapter.folder, str(answers), str(seeds), str(len(found)))
-            for answer, verdicts in found:
-                counts = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common())
-                told.append(f"{answer.exercise}, {answer.title!r}: {counts}")
+    drawn = [secrets.randbits(62) for _ in range(seeds)]
+    for chapter, judged in _judge_chapters(course, chosen, console, drawn):
+        found = changing(judged)
+        table.add_row(chapter.folder, str(len(answers_of(chapter))), str(seeds), str(len(found)))
+        for answer, verdicts in found:
+            counts = ", ".join(f"{verdict} {count}" for verdict, count in verdicts.most_common())
+            told.append(f"{answer.exercise}, {answer.title!r}: {counts}")
     console.print(table)
     for line in told:
         console.print(line, markup=False, highlight=False)
@@ -238,12 +247,8 @@ def run(course: Course, chosen: list[Chapter]) -> int:
     heads = ("exercise", "mutants", "named", "forgers", "variants")
     table = Table(*heads, caption="killed, named by their mistake, killed and accepted, of all")
     complaints = []
-    # The course's own answers: without bubblewrap they do no harm.
-    sandbox = Sandbox(unsafe=True)
-    for chapter in chosen:
-        total = len(answers_of(chapter))
-        judged = judge_chapter(course, chapter, sandbox)
-        verdicts = list(track(judged, chapter.folder, total, console=console, transient=True))
+    for chapter, judged in _judge_chapters(course, chosen, console):
+        verdicts = list(judged)
         for exercise in chapter.exercises:
             if exercise.kind == "written":
                 continue
@@ -261,7 +266,6 @@ def run(course: Course, chosen: list[Chapter]) -> int:
             complaints += shortfalls(exercise, [v.answer for v in own])
             complaints += [complaint(v) for v in own if not v.as_meant]
         complaints += faults(chapter, course.notebook(chapter).read_text(encoding="utf-8"))
-    sandbox.close()
     console.print(table)
     for line in complaints:
         console.print(line, markup=False, highlight=False)
