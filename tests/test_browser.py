@@ -169,14 +169,22 @@ def test_the_classic_page_has_its_own_fonts_after_jupyterlab(lab, browser):
     page.close()
 
 
+def _processes():
+    """The command line and the environment of each process that tells them.
+
+    Others' come and go meanwhile, so they are asked for nothing but what process_iter itself finds out.
+    """
+    found = (process.info for process in psutil.process_iter(["cmdline", "environ"]))
+    return [(info["cmdline"] or [], info["environ"] or {}) for info in found]
+
+
 def test_a_student_works_through_chapter_01(lab, browser, repository, folder):
     page = _open(browser, lab, "weighted_averages.ipynb")
     assert _run(page, "import matplotlib.pyplot as plt") == ""
 
     _answer(page, "def weighted_avg(x, weights):", "return weights.mT @ x")
     assert "✗ weighted_avg" in _run(page, "check.weighted_avg(weighted_avg)")
-    found = [(p.info["cmdline"] or [], p.info["environ"] or {}) for p in psutil.process_iter(["cmdline", "environ"])]
-    kernels = [environ for command, environ in found if str(folder / "runtime/kernel-") in " ".join(command)]
+    kernels = [environ for line, environ in _processes() if str(folder / "runtime/kernel-") in " ".join(line)]
     assert {environ.get("OMP_WAIT_POLICY") for environ in kernels} == {"passive"}
 
     for name, arguments in (
@@ -242,9 +250,7 @@ def test_the_commands_are_found_in_terminals_login_shells_and_kernels(lab, brows
 
     urllib.request.urlopen(urllib.request.Request(f"{lab}/api/kernels?token=secret", data=b"{}", method="POST")).close()
     here = str(folder / "runtime")
-    # Others' processes come and go meanwhile, so they are asked for nothing but what process_iter itself finds out.
-    found = [(p.info["cmdline"] or [], p.info["environ"] or {}) for p in psutil.process_iter(["cmdline", "environ"])]
-    kernels = [environ for line, environ in found if "ipykernel_launcher" in line]
+    kernels = [environ for line, environ in _processes() if "ipykernel_launcher" in line]
     [path, *_] = [environ["PATH"] for environ in kernels if environ.get("JUPYTER_RUNTIME_DIR") == here]
     assert os.path.samefile(shutil.which("autograder", path=path), commands[0])
 
